@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from sklearn_lrvb import LRVBGaussianMixture
+from sklearn_lrvb.gaussian_mixture.arguments import core_for_noise, needs_covariances, resolve_prior
+from sklearn_lrvb.gaussian_mixture.fitting.starts import Completion
 from sklearn_lrvb.linear_response.observed_information import SolverCosts
 from sklearn_lrvb.row_blocks import rows_of_array
 
@@ -18,10 +20,11 @@ PRIORS = ("conjugate", "flat")
 FACTORIZATIONS = ("joint", "independent")
 WEIGHT_PRIORS = ("dirichlet_process", "dirichlet_distribution")
 SOLVERS = ("newton", "coordinate_ascent")
+TARGETS = ("log_weights", "means", "precisions", "weights", "covariances")  # That every mixture has.
 INFORMATION = ("primal", "dual", "matrix_free")
 
 # a flat prior has no kind of weights to choose
-MODELS = tuple(
+WITHOUT_NOISE = tuple(
     {
         "covariance_type": covariance_type,
         "prior": prior,
@@ -34,6 +37,37 @@ MODELS = tuple(
     )
     if prior == "conjugate" or weights == "dirichlet_distribution"
 )
+
+# a noise component needs a proper prior; any choices of two different options are together in some model
+WITH_NOISE = tuple(
+    {
+        "covariance_type": covariance_type,
+        "prior": "conjugate",
+        "factorization": FACTORIZATIONS[number],
+        "weight_concentration_prior_type": WEIGHT_PRIORS[(number + i) % 2],
+        "reg_covar": (0.0, 0.05)[(number + i // 2) % 2],
+        "noise": True,
+    }
+    for i, covariance_type in enumerate(COVARIANCE_TYPES)
+    for number in range(2)
+)
+
+# Student's t components: under both priors, with given degrees of freedom, one that is fitted, or one each
+WITH_TAILS = tuple(
+    {
+        "covariance_type": covariance_type,
+        "prior": PRIORS[number],
+        "factorization": FACTORIZATIONS[(number + i // 2) % 2],
+        "weight_concentration_prior_type": WEIGHT_PRIORS[1 if number else i % 2],
+        "reg_covar": (0.0, 0.05)[(number + i) % 2],
+        "tails": ((4.0, "student"), ("student", 4.0), ("student_by_component", 4.0), (4.0, "student"))[i][
+            number
+        ],
+    }
+    for i, covariance_type in enumerate(COVARIANCE_TYPES)
+    for number in range(2)
+)
+MODELS = WITHOUT_NOISE + WITH_NOISE + WITH_TAILS
 
 
 def rows_around_mean(X, n_jobs=None, sample_weight=None):
@@ -65,8 +99,10 @@ def half_of(models):
 def model_id(model):
     """Short name of a model for test ids."""
     weights = "sticks" if model["weight_concentration_prior_type"] == "dirichlet_process" else "dirichlet"
-    noise = "noise" if model["reg_covar"] else "exact"
-    return "-".join([model["covariance_type"], model["prior"], model["factorization"], weights, noise])
+    parts = [model["covariance_type"], model["prior"], model["factorization"], weights]
+    parts.append("blurred" if model["reg_covar"] else "exact")
+    parts += ["noise"] * ("noise" in model)
+    return "-".join([*parts, f"t_{model['tails']}"] if "tails" in model else parts)
 
 
 def models_in_turn(models, name, choices):
@@ -89,6 +125,12 @@ def models_in_turn(models, name, choices):
 def posterior_of(estimator):
     """The posterior q of a fit."""
     return estimator._fitted.posterior
+
+
+def prior_of(estimator, rows):
+    """The prior that follows from the arguments of an estimator and from rows."""
+    completion = Completion(rows, needs_covariances(estimator)) if rows.has_holes else None
+    return resolve_prior(estimator, rows, None, core_for_noise(estimator, rows, completion))
 
 
 def rows_of(estimator, X, sample_weight=None, n_jobs=None):
@@ -119,7 +161,9 @@ _SIZES = {
     "block_bytes": ["row_blocks.blocks._BLOCK_BYTES"],
     "batch_bytes": ["row_blocks.blocks._BATCH_BYTES"],
     "product_for_threads": ["row_blocks.array_rows._LEAST_PRODUCT_FOR_THREADS"],
-    "sample_rows": [f"gaussian_mixture.fitting.{module}.SAMPLE_ROWS" for module in ("starts", "search")],
+    "sample_rows": [
+        f"gaussian_mixture.fitting.{module}.SAMPLE_ROWS" for module in ("starts", "search", "noise_density")
+    ],
     "dense_size": [
         f"{module}.MAX_DENSE_SIZE"
         for module in (
@@ -148,6 +192,7 @@ _SIZES = {
     "blocks_of_scans": [f"{_SAMPLING}.exact._BLOCKS"],
     "seconds_of_exact": ["gaussian_mixture.sampling_methods._MOST_SECONDS"],
     "kept_rows_bytes": ["gaussian_mixture.uncertainty.uncertainty._KEPT_ROWS_BYTES"],
+    "first_nu": ["gaussian_mixture.arguments.START"],
     "rows_of_refits": ["gaussian_mixture.influence_methods._ROWS_OF_REFITS"],
 }
 
@@ -249,6 +294,64 @@ def mixture(model, n_components=2, **parameters):
 def fitted(model, n_components=2):
     """The model fitted to `overlapping()`; shared between tests, so not to be changed."""
     return _fitted(tuple(model.items()), n_components)
+
+
+def with_fixed_prior(model, X=None):
+    """The model with a prior, and a density of noise, that do not move with the rows."""
+    X = overlapping() if X is None else X
+    if model.get("prior") == "flat":
+        return model
+    fixed = {"mean_prior": X.mean(axis=0), "covariance_prior": of_structure(model, np.cov(X.T))}
+    return with_fixed_noise({**model, **fixed}, X)
+
+
+def with_fixed_noise(model, X):
+    """The model with the density of noise that it has for some rows."""
+    if not model.get("noise"):
+        return model
+    return {**model, "noise": mixture(model).fit(X).noise_log_density_}
+
+
+def n_labels(model, n_components=2):
+    """Number of components, and the noise if there is any."""
+    return n_components + bool(model.get("noise"))
+
+
+def solvers_of(model):
+    """The solvers of the information that a mixture has."""
+    return INFORMATION if "tails" not in model else ("primal", "matrix_free")
+
+
+def targets_of(estimator):
+    """Names of the targets that a fitted mixture has."""
+    return uncertainty_of(estimator).targets.names
+
+
+def scales_of(estimator):
+    """Inverses of the precisions: the scale matrices of Student's t components, or the covariances."""
+    return estimator.covariances_ if estimator.tails == "normal" else estimator.scales_
+
+
+def values_of(estimator, target):
+    """A target's posterior mean; of weights with that of the noise, if there is any."""
+    if target == "weights" and estimator.noise:
+        return np.append(estimator.weights_, estimator.noise_weight_)
+    if target == "log_weights":
+        return estimator.posterior_mean_[: estimator.n_components + bool(estimator.noise)]
+    if target == "log_tails":
+        return np.log(estimator.tails_)
+    return getattr(estimator, f"{target}_")
+
+
+def deviations_of(estimator, target):
+    """A target's posterior standard deviation; of weights with that of the noise, if there is any."""
+    if target == "weights" and estimator.noise:
+        return np.append(estimator.weights_std_, estimator.noise_weight_std_)
+    if target == "log_weights":
+        return estimator.posterior_std_[: estimator.n_components + bool(estimator.noise)]
+    if target == "log_tails":
+        return estimator.tails_std_ / estimator.tails_
+    return getattr(estimator, f"{target}_std_")
 
 
 def dense(model, values, n_components=2):

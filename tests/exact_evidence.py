@@ -3,7 +3,7 @@
 Given the assignments z the evidence has a closed form (normal-Wishart and normal-gamma), and the assignments
 of a dozen rows can be enumerated: log p(X) = logsumexp over z of log p(z) + log p(X | z). With Dirichlet
 weights the numbers of the components mean nothing, so that partitions of the rows are enough: nine rows have
-21,147 of them.
+21,147 of them. Rows that are noise have no component.
 
 A precision is a block (d, d): a matrix (P, P) for every component (full) or for all of them (tied), or one
 number for every component and feature (diag) or every component (spherical), a Wishart of d = 1.
@@ -27,6 +27,7 @@ class Prior:
     concentration: float = 1.5
     mean_precision: float = 0.4
     degrees_of_freedom: float = 3.2
+    noise: float | None = None  # Its log density.
 
     @property
     def mean(self):
@@ -53,6 +54,7 @@ class Prior:
             "mean_prior": self.mean,
             "degrees_of_freedom_prior": self.degrees_of_freedom,
             "covariance_prior": self.covariance,
+            "noise": self.noise,
         }
         return mixture(model, n_components).fit(X)
 
@@ -98,10 +100,10 @@ def log_wishart_integral(degrees_of_freedom, inverse_scale):
 
 def log_evidence_given(assignments, X, prior):
     """log p(X | z) of indicators z (S, N, K): (S,)."""
-    n_samples, n_features = X.shape
+    n_features = X.shape[1]
     b0, m0 = prior.mean_precision, prior.mean
     counts = assignments.sum(axis=1)
-    tau = counts + b0
+    n_held, tau = counts.sum(axis=1), counts + b0
     means = (np.einsum("snk,np->skp", assignments, X) + b0 * m0) / tau[:, :, None]
     # sum (x - m)(x - m)' + b0 (m0 - m)(m0 - m)', as second moments about m0
     moments = np.einsum("snk,np,nq->skpq", assignments, X - m0, X - m0, optimize=True)
@@ -111,7 +113,8 @@ def log_evidence_given(assignments, X, prior):
     own_counts, own_scatter = seen_by_precisions(prior.covariance_type, counts, scatter)
     posterior = log_wishart_integral(prior.degrees_of_freedom + own_counts, C0 + own_scatter)
     return (
-        -0.5 * n_samples * n_features * np.log(2.0 * np.pi)
+        -0.5 * n_held * n_features * np.log(2.0 * np.pi)
+        + (len(X) - n_held) * (prior.noise or 0.0)
         + 0.5 * n_features * np.log(b0 / tau).sum(axis=1)
         + (posterior - log_wishart_integral(prior.degrees_of_freedom, C0)).sum(axis=1)
     )
@@ -120,11 +123,13 @@ def log_evidence_given(assignments, X, prior):
 def log_assignment_probability(assignments, prior):
     """log p(z): (S, N, K) -> (S,)."""
     counts, gamma = assignments.sum(axis=1), prior.concentration
-    n_components = counts.shape[1]
+    if prior.noise is not None:  # One label more.
+        counts = np.column_stack([counts, assignments.shape[1] - counts.sum(axis=1)])
+    n_labels = counts.shape[1]
     if prior.sticks:
         later = counts.sum(axis=1, keepdims=True) - np.cumsum(counts, axis=1)
         return (betaln(1.0 + counts, gamma + later) - betaln(1.0, gamma)).sum(axis=1)
-    total = n_components * gamma
+    total = n_labels * gamma
     return (gammaln(gamma + counts) - gammaln(gamma)).sum(axis=1) + (
         gammaln(total) - gammaln(total + counts.sum(axis=1))
     )
@@ -153,9 +158,25 @@ def partitions(n_samples, most):
     return labels
 
 
+def partitions_with_noise(n_samples, most):
+    """Labels of all partitions of some rows into at most ``most`` sets, -1 for the others: (S, n_samples)."""
+    parts = []
+    for n_held in range(1, n_samples + 1):
+        own = partitions(n_held, most)
+        for held in itertools.combinations(range(n_samples), n_held):
+            labels = np.full((len(own), n_samples), -1)
+            labels[:, held] = own
+            parts.append(labels)
+    return np.concatenate(parts)
+
+
 def _log_joint(X, n_components, prior):
-    """log p(X, partition) of all partitions, and the numbers of occupied components: (S,), (S,)."""
-    labels = partitions(len(X), n_components)
+    """log p(X, partition) of all partitions, and the numbers of occupied components: (S,), (S,).
+
+    With noise, those in which all rows are noise are left out.
+    """
+    all_partitions = partitions if prior.noise is None else partitions_with_noise
+    labels = all_partitions(len(X), n_components)
     assignments = (labels[:, :, None] == np.arange(n_components)).astype(float)
     occupied = labels.max(axis=1) + 1
     log_labellings = gammaln(n_components + 1) - gammaln(n_components - occupied + 1)

@@ -30,10 +30,11 @@ def fitted(model, n_components=2):
 
 
 def held_prior(estimator):
-    """The constructor's arguments that hold the prior of a fit, where it has one."""
+    """The constructor's arguments that hold the prior of a fit, if it has one, and the density of noise."""
     if estimator.prior == "flat":
         return {}
-    return {"mean_prior": estimator.mean_prior_, "covariance_prior": estimator.covariance_prior_}
+    prior = {"mean_prior": estimator.mean_prior_, "covariance_prior": estimator.covariance_prior_}
+    return prior | ({"noise": estimator.noise_log_density_} if estimator.noise else {})
 
 
 def refitted(estimator, X=None, sample_weight=None, **parameters):

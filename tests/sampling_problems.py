@@ -11,18 +11,22 @@ from scipy.special import gammaln, logsumexp
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
 
 PROPER = [model for model in MODELS if model["prior"] == "conjugate"]
+NORMAL = [model for model in PROPER if "noise" not in model and "tails" not in model]
 THETA = ("log_weights", "means", "precisions")
 
 __all__ = [
     "MODELS",
+    "NORMAL",
     "PROPER",
     "THETA",
     "Problem",
     "labels_and_probabilities",
+    "log_density",
     "log_evidence",
     "mean_of_the_mixture",
     "model_id",
     "problem",
+    "squared_distances",
     "weights_of_rows",
 ]
 
@@ -30,6 +34,25 @@ __all__ = [
 def weights_of_rows(n_rows):
     """Sample weights between 0.3 and 2."""
     return np.random.default_rng(0).uniform(0.3, 2.0, n_rows)
+
+
+def log_density(X, mean, scale, noise, nu=None):
+    """log density of rows in a component, normal or Student's t, by scipy: (..., P) -> (...).
+
+    The known noise, reg_covar times the trace of the precision of what is seen, is added to the squared
+    distances.
+    """
+    if nu is None:
+        return stats.multivariate_normal.logpdf(X, mean, scale) - 0.5 * noise
+    squares = squared_distances(X, mean, scale)
+    of_noise = np.log1p(noise / (nu + squares))
+    return stats.multivariate_t.logpdf(X, mean, scale, nu) - 0.5 * (nu + len(mean)) * of_noise
+
+
+def squared_distances(X, mean, scale):
+    """(x - mean)' scale^-1 (x - mean) of rows, (..., P) -> (...)."""
+    gaps = X - mean
+    return (gaps * np.linalg.solve(scale, gaps.T).T).sum(axis=-1)
 
 
 class Problem:
@@ -59,23 +82,30 @@ class Problem:
                 parameters.log_weights,
                 parameters.means,
                 parameters.precisions,
+                draws.log_tails,
                 strict=True,
             )
         ]
         return np.array(values)
 
-    def _log_joint_of_one(self, prior, log_stick, log_rest, log_weights, means, precisions):
+    def _log_joint_of_one(self, prior, log_stick, log_rest, log_weights, means, precisions, log_tails):
+        tails = self.model.get("tails", "normal")
+        known = None if tails == "normal" else tails
+        nu = np.broadcast_to(np.exp(log_tails) if len(log_tails) else known, len(means))
         matrices = dense(self.model, precisions, self.n_components)
         noise = self.model["reg_covar"]
         terms = [
-            log_weight
-            + stats.multivariate_normal.logpdf(self.X, mean, np.linalg.inv(matrix))
-            - 0.5 * noise * np.trace(matrix)
-            for log_weight, mean, matrix in zip(log_weights, means, matrices, strict=True)
+            log_weight + log_density(self.X, mean, np.linalg.inv(matrix), noise * np.trace(matrix), own_nu)
+            for log_weight, mean, matrix, own_nu in zip(
+                log_weights[: len(means)], means, matrices, nu, strict=True
+            )
         ]
+        if prior.background is not None:
+            terms.append(np.full(len(self.X), log_weights[-1] + prior.background.log_density))
         by_row = logsumexp(terms, axis=0)
         total = by_row.sum() if self.sample_weight is None else self.sample_weight @ by_row
-        stick, rest = prior.weights.sticks(np.zeros(self.n_components))
+        stick, rest = prior.weights.sticks(np.zeros(prior.structure.n_labels))
+        total += (log_tails + stats.gamma.logpdf(np.exp(log_tails), 2.0, scale=10.0)).sum()
         total += (log_stick + log_rest).sum()  # The derivatives of v in its logit are v (1 - v).
         total += stats.beta.logpdf(np.exp(log_stick), stick, rest).sum() if len(stick) else 0.0
         if prior.flat:
@@ -117,14 +147,14 @@ def mean_of_the_mixture(estimator, X):
 
 
 def labels_and_probabilities(estimator, X):
-    """All assignments of the rows of one dimension, (K^N, N), and their posterior probabilities, (K^N,)."""
+    """All assignments of the rows of one dimension, (L^N, N), and their posterior probabilities, (L^N,)."""
     log_densities = _assignments(estimator, X)[0]
-    labels = itertools.product(range(posterior_of(estimator).n_components), repeat=len(X))
+    labels = itertools.product(range(posterior_of(estimator).n_labels), repeat=len(X))
     return np.array(list(labels)), np.exp(log_densities - logsumexp(log_densities))
 
 
 def _assignments(estimator, X):
-    """log p(X, labels) and E(sum_k pi_k mu_k given labels) of all labels, (K^N,) each."""
+    """log p(X, labels) and E(sum_k pi_k mu_k given labels) of all labels, (L^N,) each."""
     posterior = posterior_of(estimator)
     weights = posterior.prior.weights
     nu0, b0 = estimator.degrees_of_freedom_prior_, estimator.mean_precision_prior_
@@ -140,18 +170,22 @@ def _assignments(estimator, X):
             - 0.5 * (nu0 + n_rows) * np.log(0.5 * (c0 + sum_of_squares))
         )
 
-    labels = np.array(list(itertools.product(range(posterior.n_components), repeat=len(X))))
-    is_in = labels[:, None] == np.arange(posterior.n_components)[:, None]
-    counts = is_in.sum(axis=2)
+    labels = np.array(list(itertools.product(range(posterior.n_labels), repeat=len(X))))
+    is_in = labels[:, None] == np.arange(posterior.n_labels)[:, None]
+    label_counts, is_in = is_in.sum(axis=2), is_in[:, : posterior.n_components]
+    counts = label_counts[:, : posterior.n_components]
     means = (b0 * m0 + is_in @ X[:, 0]) / (b0 + counts)
     squares = np.where(is_in, np.square(X[:, 0] - means[:, :, None]), 0.0).sum(axis=2)
     squares += b0 * (m0 - means) ** 2 + noise * counts
-    log_density = weights.log_evidence(counts)
-    log_density += 0.5 * np.log(b0 / (b0 + counts)).sum(axis=1) - 0.5 * len(X) * np.log(2 * np.pi)
+    n_held = counts.sum(axis=1)
+    log_density = weights.log_evidence(label_counts)
+    log_density += 0.5 * np.log(b0 / (b0 + counts)).sum(axis=1) - 0.5 * n_held * np.log(2 * np.pi)
+    if posterior.background is not None:
+        log_density += label_counts[:, -1] * posterior.background.log_density
     if posterior.structure.shares_precision:
-        log_density += of_precision(len(X), squares.sum(axis=1))
+        log_density += of_precision(n_held, squares.sum(axis=1))
     else:
         log_density += of_precision(counts, squares).sum(axis=1)
-    stick, rest = weights.sticks(counts)
+    stick, rest = weights.sticks(label_counts)
     shares = np.exp(weights.log_weights(np.log(stick / (stick + rest)), np.log(rest / (stick + rest))))
-    return log_density, (shares * means).sum(axis=1)
+    return log_density, (shares[:, : means.shape[1]] * means).sum(axis=1)

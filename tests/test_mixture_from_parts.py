@@ -5,7 +5,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from catalogue import MODELS, mixture, model_id, three_blobs
+from catalogue import (
+    WITHOUT_NOISE,
+    mixture,
+    model_id,
+    three_blobs,
+)
 from mixture_from_parts import MixtureFromParts, fit_from_parts, mixture_model
 from scipy import stats
 from scipy.linalg import block_diag
@@ -18,7 +23,7 @@ def has_sticks(model):
     return model["weight_concentration_prior_type"] == "dirichlet_process"
 
 
-INDEPENDENT = [model for model in MODELS if model["factorization"] == "independent"]
+INDEPENDENT = [model for model in WITHOUT_NOISE if model["factorization"] == "independent"]
 every_model = pytest.mark.parametrize("model", INDEPENDENT, ids=model_id)
 # Together these have all terms of the other models except for the constants of a Dirichlet.
 TWO_MODELS = [

@@ -21,12 +21,12 @@ LIBRARY = Path(sklearn_lrvb.__file__).parent
 
 # Files, functions, changes of file, depth.
 LIMITS = {
-    "fit": (35, 283, 850, 18),
-    "posterior_covariance_": (13, 65, 36, 14),
-    "influence": (20, 93, 66, 12),
-    "predict": (10, 35, 19, 10),
+    "fit": (35, 300, 862, 18),
+    "posterior_covariance_": (13, 67, 37, 14),
+    "influence": (20, 96, 66, 12),
+    "predict": (11, 38, 21, 10),
 }
-MOST_FILES, MOST_LINES = 141, 18_980
+MOST_FILES, MOST_LINES = 145, 20_880
 # Steps of the fit that is traced: the changes of file grow with them.
 STEPS = 8
 
@@ -113,14 +113,16 @@ def test_the_library_stays_small():
 
 # Interfaces of scikit-learn, and tables whose fields and options are what users read and choose.
 WIDE = {
-    "LRVBGaussianMixture": 22,
+    "LRVBGaussianMixture": 24,
+    "MixturePrior": 13,
+    "starting_responsibilities": 7,
     "from_estimator": 18,
     "PosteriorCheck": 21,
     "deciding_rows": 8,
     "DecidingRows": 19,
     "NumberOfClusters": 19,
     "number_of_clusters": 10,
-    "PartitionPosterior": 17,
+    "PartitionPosterior": 18,
     "get_posterior_covariance": 9,
     "posterior_summary": 11,
     "sample_posterior": 8,

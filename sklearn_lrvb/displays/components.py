@@ -53,6 +53,7 @@ _MOST_BINS = 60
 # Credible regions in the legend.
 _REGION: dict[str, Any] = {"marker": "o", "markersize": 8, "color": "0.5", "markeredgecolor": "black"}
 _BAND: dict[str, Any] = {**_REGION, "marker": "s"}
+_NOISE: dict[str, Any] = {"marker": "x", "color": "0.55", "linestyle": "none"}
 _NUMBER: dict[str, Any] = {"fontsize": "small", "fontweight": "bold", "zorder": 5}
 
 
@@ -68,6 +69,7 @@ class ComponentDisplay:
 
     Each component has its number next to its mean, and a colour, a marker and a line style of its own. The
     legend has the weights with their posterior standard deviations. Components that are empty are left out.
+    Rows that are noise are grey.
 
     Create it with :meth:`from_estimator`; the parameters are kept as attributes.
 
@@ -92,13 +94,16 @@ class ComponentDisplay:
         Rows to draw.
 
     labels : ndarray of shape (n_samples,), default=None
-        The most probable component of each row; needed with `points`.
+        The most probable component of each row, -1 for noise; needed with `points`.
 
     feature_names : list of str, default=None
         Names of the features, which label the axes; None means x0, x1 and so on.
 
     sample_weight : ndarray of shape (n_samples,), default=None
         Weights of the rows in histograms; None means once each.
+
+    noise_weight, noise_weight_std : float, default=None
+        Posterior mean and LRVB standard deviation of the weight of noise, where there is noise.
 
     Attributes
     ----------
@@ -113,13 +118,13 @@ class ComponentDisplay:
         The components' numbers, likewise.
 
     points_ : list of matplotlib PathCollection
-        The rows, one collection for each component that has some, panel by panel.
+        The rows, one collection for noise and each component that have some, panel by panel.
 
     histograms_ : list of matplotlib Polygon
         The rows over one feature, feature by feature.
 
     mixture_densities_ : list of matplotlib Line2D
-        The densities of the mixture over one feature, feature by feature.
+        The densities of the components together over one feature, feature by feature.
 
     legend_ : matplotlib Legend
         Beside the axes where the figure's layout makes room for it, otherwise inside them; in the empty half
@@ -156,6 +161,8 @@ class ComponentDisplay:
     labels: NDArray | None = None
     feature_names: list[str] | None = None
     sample_weight: NDArray | None = None
+    noise_weight: float | None = None
+    noise_weight_std: float | None = None
 
     def __post_init__(self) -> None:
         self.feature_names = self.feature_names or [f"x{p}" for p in range(self.means.shape[1])]
@@ -247,6 +254,8 @@ class ComponentDisplay:
             labels=labels,
             feature_names=[names[p] for p in chosen],
             sample_weight=None if labels is None else checked_weights(sample_weight, labels),
+            noise_weight=getattr(estimator, "noise_weight_", None),
+            noise_weight_std=getattr(estimator, "noise_weight_std_", None),
         )
         return display.plot(
             ax=ax,
@@ -338,8 +347,10 @@ class ComponentDisplay:
         if self.points is None:
             return
         for k in np.unique(self.labels):
-            style = {"color": styles[k]["color"], "marker": styles[k]["marker"]}
-            style = styled(PathCollection, {"s": 14, "alpha": 0.5, "linewidth": 0, **style}, scatter_kw)
+            look = _NOISE if k < 0 else styles[k]
+            style = {"color": look["color"], "marker": look["marker"]}
+            style |= {"s": 14, "alpha": 0.5, "linewidth": 0.8 if k < 0 else 0}
+            style = styled(PathCollection, style, scatter_kw)
             self.points_.append(panel.scatter(*self.points[self.labels == k][:, plane].T, **style))
 
     def _draw_ellipses(self, panel, plane, interval, styles, drawn):
@@ -435,11 +446,15 @@ class ComponentDisplay:
         for k in shown:
             label = f"{k}: weight {self.weights[k]:.3f} ± {self.weights_std[k]:.3f}"
             handles.append(Line2D([], [], linewidth=1.2, label=label, **styles[k]))
+        if self.noise_weight is not None:
+            label = f"noise: weight {self.noise_weight:.3f} ± {self.noise_weight_std:.3f}"
+            handles.append(Line2D([], [], label=label, **_NOISE))
         if not is_line:
             radius = f"{_COMPONENT_RADIUS:g} sd of a component"
             handles.append(Line2D([], [], color="0.3", linewidth=1.2, label=radius))
         if self.mixture_densities_:
-            handles.append(Line2D([], [], color="black", linewidth=1.0, label="density of the mixture"))
+            of_what = "mixture" if self.noise_weight is None else "components"
+            handles.append(Line2D([], [], color="black", linewidth=1.0, label=f"density of the {of_what}"))
         label = f"{100 * interval:g} % {'interval' if is_line else 'region'} of its mean"
         handles.append(Line2D([], [], linestyle="none", label=label, **(_BAND if is_line else _REGION)))
         if not is_corner:

@@ -122,7 +122,7 @@ class InfluenceDisplay:
         X: ArrayLike,
         *,
         target: str = "means",
-        component: int = 0,
+        component: int | Literal["noise"] = 0,
         feature: int | str | tuple[int | str, int | str] = 0,
         kind: Literal["points", "landscape"] = "points",
         perturb: Literal["location", "weight"] = "location",
@@ -148,9 +148,9 @@ class InfluenceDisplay:
         target : {'log_weights', 'weights', 'means', 'precisions', 'covariances'}, default='means'
             The attribute that has the parameter.
 
-        component : int, default=0
+        component : int or 'noise', default=0
             The parameter's component; ignored where all components share one precision matrix
-            (``covariance_type='tied'``).
+            (``covariance_type='tied'``). 'noise' is for the weight of noise.
 
         feature : int, str or pair of such, default=0
             The parameter's feature, by number or by name. Of precisions and covariances one feature stands

@@ -167,9 +167,10 @@ class PartitionDisplay:
         from matplotlib.image import AxesImage
 
         result = self.result
-        order = np.lexsort((-result.sampled_certainty, result.sampled_labels))
+        labels = result.sampled_labels
+        order = np.lexsort((-result.sampled_certainty, labels, labels < 0))  # Noise comes last.
         order = order[:: -(-len(order) // _MOST_ROWS)]
-        self.rows_, labels = result.sampled_rows[order], result.sampled_labels[order]
+        self.rows_, labels = result.sampled_rows[order], labels[order]
         self.ax_ = ax = given_or_new(ax)
         self.figure_ = ax.figure
         self.image_ = ax.imshow(result.coclustering(self.rows_), **styled(AxesImage, _MATRIX, kwargs))
@@ -180,7 +181,7 @@ class PartitionDisplay:
         has_room = np.diff(edges) >= _LEAST_SHARE * len(labels)
         middles, names = (edges[:-1] + edges[1:] - 1) / 2.0, labels[edges[:-1]]
         for set_ticks in (ax.set_xticks, ax.set_yticks):
-            set_ticks(middles[has_room], names[has_room])
+            set_ticks(middles[has_room], ["noise" if k < 0 else k for k in names[has_room].tolist()])
         ax.tick_params(length=0)
         label_axes(ax, f"rows by cluster, {len(labels)} of {result.n_rows}", "rows by cluster")
         self.colorbar_ = self.figure_.colorbar(self.image_, ax=ax, label="probability to be together")

@@ -15,6 +15,7 @@ from sklearn_lrvb.displays.selection import (
     all_entries,
     checked_components,
     expected_counts,
+    has_noise_entry,
     is_list,
     row_and_column,
 )
@@ -110,7 +111,7 @@ class PosteriorIntervalDisplay:
         of x1".
 
     components : ndarray of shape (d,) of str
-        The row of each parameter: the number of its component, or "all" where components share it.
+        The row of each parameter: the number of its component, "all" where components share it, or "noise".
 
     interval : float, default=0.95
         Probability of the intervals.
@@ -217,7 +218,7 @@ response is good: sds within 10 %, means within 0.2 sd.
             not, and 'sandwich' with `groups`.
 
         components : list of int, default=None
-            The components to draw, from top to bottom. None means all that hold rows.
+            The components to draw, from top to bottom. None means all that hold rows, and noise.
 
         features : list of int, str or pairs of such, default=None
             The features to draw, by number or by name. Of precisions and covariances one feature stands for
@@ -274,6 +275,8 @@ response is good: sds within 10 %, means within 0.2 sd.
         of_targets = [estimator._uncertainty.targets[name] for name in targets]
         is_alone, features_named = len(targets) == 1, estimator._feature_names
         entries = [_entries(of, estimator, chosen, features, is_alone) for of in of_targets]
+        if components is None:
+            _add_noise(entries, of_targets)
         rows, panels = np.array([shown for own in entries for shown in own.values()]).T
         _check_number_of_panels(len(set(panels.tolist())))
         ends = None if reference is None else _checked_reference(reference, of_targets, entries, target)
@@ -442,6 +445,14 @@ def _entries(target, estimator, components, features, is_alone):
             component = _SHARED if target.n_units < n_components else str(k)
             found[target.flat_index(k, row, column)] = component, label
     return found
+
+
+def _add_noise(entries, of_targets):
+    """Add the entries of noise to those of targets that have some, in the same panels: changes the dicts."""
+    for found, target in zip(entries, of_targets, strict=True):
+        if has_noise_entry(target):
+            *_, (_, label) = found.values()
+            found[target.size - 1] = "noise", label
 
 
 def _checked_methods(methods):

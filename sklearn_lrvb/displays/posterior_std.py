@@ -236,7 +236,8 @@ class PosteriorStdDisplay:
         from matplotlib.collections import PathCollection
 
         place, name = list(TARGETS).index(target), target.replace("_", " ")
-        style = {"s": 26, "marker": MARKERS[place], "color": COLORS[place], "alpha": 0.85}
+        marker, color = MARKERS[place % len(MARKERS)], COLORS[place % len(COLORS)]
+        style = {"s": 26, "marker": marker, "color": color, "alpha": 0.85}
         style = styled(PathCollection, style, kwargs)
         if self.reference_std is None:
             self.mean_field_points_[target] = self.ax_.scatter(x, mean_field_std, label=name, **style)

@@ -78,7 +78,7 @@ def parameter_entry(estimator, target, component, feature):
     ----------
     estimator : LRVBGaussianMixture, fitted
     target : str
-    component : int
+    component : int, or "noise" for the weight of noise
     feature : int, str or pair of such
         Of precisions and covariances one feature stands for the diagonal entry, and a pair for any.
 
@@ -88,6 +88,8 @@ def parameter_entry(estimator, target, component, feature):
         There is no such target, component or feature, or no such entry off the diagonal.
     """
     target, names = estimator._uncertainty.targets[target], estimator._feature_names
+    if isinstance(component, str) and component == "noise":
+        return _noise_entry(target, names)
     if not _is_index(component, len(estimator.means_)):
         raise ValueError(
             f"component must be an integer from 0 to {len(estimator.means_) - 1}, got {component!r}."
@@ -95,6 +97,21 @@ def parameter_entry(estimator, target, component, feature):
     flat_index = target.flat_index(int(component), *row_and_column(target, feature, names))
     index = np.argwhere(target.flat_indices() == flat_index)[0]  # in the upper triangle of a matrix
     return tuple(index.tolist()), target.labels(names)[flat_index]
+
+
+def _noise_entry(target, names):
+    """Index and name of the weight of noise, as in `parameter_entry`."""
+    if not has_noise_entry(target):
+        raise ValueError(
+            "component='noise' is for target='weights' and target='log_weights' of a fit with noise, got "
+            f"target={target.name!r}."
+        )
+    return (target.size - 1,), target.labels(names)[-1]
+
+
+def has_noise_entry(target):
+    """Whether a target has an entry for noise, which is its last one."""
+    return target.block == "intercept" and target.structure.has_background
 
 
 def row_and_column(target, feature, names):

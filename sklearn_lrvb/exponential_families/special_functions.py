@@ -102,6 +102,17 @@ def normal_quantile(normal: ArrayLike, mean: ArrayLike, deviation: ArrayLike) ->
     return np.asarray(mean) + np.multiply(deviation, normal)
 
 
+def log_normal_quantile(normal, mean, deviation):
+    """Quantiles of variables whose logarithm is normal, with these standard deviations to first order.
+
+    Parameters
+    ----------
+    normal : standard normal quantiles at the probabilities
+    mean, deviation : their medians, and standard deviations, (d,)
+    """
+    return mean * np.exp(normal * (deviation / mean))
+
+
 def gamma_quantile(normal: ArrayLike, mean: ArrayLike, deviation: ArrayLike) -> NDArray[np.float64]:
     """Quantile of the gamma variable with a given mean and standard deviation; at least 1e-100 of the mean.
 

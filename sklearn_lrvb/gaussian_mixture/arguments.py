@@ -12,6 +12,7 @@ costs.
 an array of the responsibilities that a user passes to start from.
 """
 
+import contextlib
 from numbers import Integral, Real
 
 import numpy as np
@@ -20,10 +21,19 @@ from sklearn.utils._set_output import _get_adapter_from_container
 
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
+from sklearn_lrvb.gaussian_mixture.covariance_structures.structures import OptionalParts
 from sklearn_lrvb.gaussian_mixture.fitting.moves import Moves
+from sklearn_lrvb.gaussian_mixture.fitting.noise_density import core_of, default_log_density
+from sklearn_lrvb.gaussian_mixture.posterior.background import Background
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import ILL_DEFINED_COVARIANCE
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
-from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS, DirichletWeights
+from sklearn_lrvb.gaussian_mixture.posterior.tails import START, StudentTails
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
+from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import (
+    WEIGHT_PRIORS,
+    DirichletWeights,
+    WeightsWithBackground,
+)
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGETS, target_class
 from sklearn_lrvb.row_blocks import RowBlock, is_dask
 from sklearn_lrvb.row_blocks.tables import named, unmasked
@@ -57,6 +67,10 @@ _RANGES = {
 
 # Relative rounding error of a row's entries: a few operations, of half a unit in the last place each.
 _ROUNDING = 4 * np.finfo(float).eps
+
+# Nats above the default log density of noise that may be passed without a warning. The default leaves few
+# clean rows to noise, and a density that is much higher takes them from the components.
+_MOST_ABOVE_DEFAULT = 0.7
 
 # Features are named in the warning until they have this share of the squared loadings ...
 _SHARE_NAMED = 0.9
@@ -165,13 +179,67 @@ def check_argument(name, largest, smallest=None):
         )
 
 
+def has_noise(noise):
+    """Whether the argument `noise` asks for a noise component."""
+    return noise is not None and not (isinstance(noise, bool | np.bool_) and not noise)
+
+
+def has_tails(tails):
+    """Whether the argument `tails` asks for Student's t components."""
+    return tails != "normal"
+
+
+def optional_parts(model, n_components):
+    """The parts of a mixture that arguments ask for, dict by name: OptionalParts."""
+    tails = model["tails"]
+    n_tails = {"student": 1, "student_by_component": n_components}.get(tails, 0)
+    return OptionalParts(has_noise(model["noise"]), has_tails(tails), n_tails)
+
+
+def resolve_tails(tails, parts, n_components, covariance_type):
+    """Degrees of freedom that are given, or from which they are fitted: StudentTails or None."""
+    if not parts.has_scales:
+        return None
+    if parts.n_tails > 1 and covariance_type == "tied":
+        raise ValueError(
+            "tails='student_by_component' gives every component its own degrees of freedom, and so its own "
+            "covariance, but covariance_type='tied' asks for one that all share. (a) Use tails='student'. "
+            "(b) Use covariance_type='full'."
+        )
+    nu = START if parts.n_tails else float(tails)
+    return StudentTails(np.full(n_components, nu), parts.n_tails)
+
+
+def core_for_noise(estimator, rows, completion):
+    """The core of the rows where an estimator asks for noise; otherwise None.
+
+    Raises
+    ------
+    ValueError
+        Where there can be no noise.
+    """
+    if not has_noise(estimator.noise):
+        return None
+    if estimator.prior == "flat":
+        raise ValueError(
+            f"noise={estimator.noise!r} needs prior='conjugate': under prior='flat' a component that loses "
+            "its rows to noise has no posterior. (a) Use prior='conjugate'. (b) Use noise=None."
+        )
+    if not np.any(rows.variances):
+        raise ValueError(
+            f"noise={estimator.noise!r} needs rows that differ, but all {rows.n_samples} rows of X are the "
+            "same: none is farther out than others. Use noise=None."
+        )
+    return core_of(rows, completion)
+
+
 def needs_covariances(estimator):
     """Whether the prior of an estimator follows from the covariances of all pairs of columns of X."""
     is_default = estimator.prior == "conjugate" and estimator.covariance_prior is None
     return is_default and estimator.covariance_type in ("full", "tied")
 
 
-def resolve_prior(estimator, rows, completion=None):
+def resolve_prior(estimator, rows, completion=None, core=None):
     """The prior that follows from an estimator's arguments and the data.
 
     Parameters
@@ -180,6 +248,9 @@ def resolve_prior(estimator, rows, completion=None):
     rows : Rows
     completion : Completion or None, default=None
         That of rows with holes, whose mean and covariance are then the defaults.
+    core : Core or None, default=None
+        With noise, the core of the rows, whose mean and covariance are then the defaults: those of all rows
+        would move with the rows that are noise.
 
     Returns
     -------
@@ -197,7 +268,8 @@ def resolve_prior(estimator, rows, completion=None):
         )
     n_components, n_features, reg_covar = estimator.n_components, rows.n_features, float(estimator.reg_covar)
     check_argument("The root of reg_covar", np.sqrt(reg_covar))
-    structure = COVARIANCE_STRUCTURES[estimator.covariance_type](n_components, n_features)
+    parts = optional_parts(vars(estimator), n_components)
+    structure = COVARIANCE_STRUCTURES[estimator.covariance_type](n_components, n_features, parts)
     if estimator.prior == "flat":
         return _flat_prior(estimator, structure, rows)
     concentration = _given_number(estimator, "weight_concentration_prior", 1.0 / n_components)
@@ -210,17 +282,24 @@ def resolve_prior(estimator, rows, completion=None):
         )
     if estimator.mean_prior is None:
         mean = np.zeros(n_features) if completion is None else completion.mean
+        mean = mean if core is None else core.mean
     else:
         wanted = f"an array of shape {(n_features,)}, a number for every column of X"
         given = _given_numbers("mean_prior", estimator.mean_prior, (n_features,), wanted)
         check_argument("mean_prior", np.abs(given).max())
         mean = given - rows.origin
     if estimator.covariance_prior is None:
-        covariance, ridge = _empirical_covariance(rows, structure, reg_covar, completion)
+        covariance, ridge = _empirical_covariance(rows, structure, reg_covar, core or completion)
     else:
         covariance, ridge = _given_covariance(estimator, structure), 0.0
+    weights = WEIGHT_PRIORS[estimator.weight_concentration_prior_type](concentration, n_components)
+    background = None
+    if core is not None:
+        background = Background(
+            _log_density_of_noise(estimator.noise, core, structure, reg_covar), covariance
+        )
     return MixturePrior(
-        weights=WEIGHT_PRIORS[estimator.weight_concentration_prior_type](concentration, n_components),
+        weights=weights if core is None else WeightsWithBackground(weights),
         structure=structure,
         mean_precision=mean_precision,
         mean=mean,
@@ -230,7 +309,28 @@ def resolve_prior(estimator, rows, completion=None):
         reg_covar=reg_covar,
         resolution=np.zeros(n_features),
         ridge=ridge,
+        tails=resolve_tails(estimator.tails, parts, n_components, estimator.covariance_type),
+        background=background,
     )
+
+
+def _log_density_of_noise(noise, core, structure, reg_covar):
+    """What the user has passed, or the default for the rows: float."""
+    if isinstance(noise, bool | np.bool_):
+        return default_log_density(core, structure, reg_covar)
+    with contextlib.suppress(ValueError):  # There may be no default to compare with.
+        _warn_of_dense_noise(noise, default_log_density(core, structure, reg_covar))
+    return float(noise)
+
+
+def _warn_of_dense_noise(log_density, default):
+    """Warn where a user's log density of noise is far above the default one."""
+    if log_density > default + _MOST_ABOVE_DEFAULT:
+        warn_caller(
+            f"noise={log_density:g} is {log_density - default:.3g} above the log density that noise=True "
+            f"takes for these rows, {default:.4g}: rows of clusters may be counted as noise. (a) Use "
+            "noise=True. (b) Pass a lower log density."
+        )
 
 
 def _flat_prior(estimator, structure, rows):
@@ -268,6 +368,9 @@ def _flat_prior(estimator, structure, rows):
         independent=estimator.factorization == "independent",
         reg_covar=float(estimator.reg_covar),
         resolution=_ROUNDING * np.sqrt(rows.variances + np.square(rows.origin)),
+        tails=resolve_tails(
+            estimator.tails, structure.parts, structure.n_components, estimator.covariance_type
+        ),
     )
 
 
@@ -329,18 +432,21 @@ def _given_covariance(estimator, structure):
     raise ValueError(f"covariance_prior should be {wanted}, but has {problem}.")
 
 
-def _empirical_covariance(rows, structure, reg_covar, completion):
-    """Covariance of X (ddof = 1) in the structure's shape, and what was added to it where it is singular."""
+def _empirical_covariance(rows, structure, reg_covar, estimated):
+    """Covariance of X (ddof = 1) in the structure's shape, and what was added to it where it is singular.
+
+    It is that of the `Core` or the `Completion` ``estimated``, where there is one.
+    """
     if not rows.total_weight > 1:
         raise ValueError(
             f"sample_weight sums to {rows.total_weight:g}: weights are frequencies, and the default "
             "covariance_prior, the covariance of X, needs more than one row in all. (a) Scale the weights so "
             "that they count rows. (b) Pass a covariance_prior."
         )
-    if completion is None:
+    if estimated is None:
         covariance = rows.total(structure.scatter) / (rows.total_weight - 1)
     else:
-        covariance = completion.covariance_in(structure)
+        covariance = estimated.covariance_in(structure)
     variances = structure.diagonal(covariance)
     check_smallest(rows, variances)
     # The variance that rounding alone gives to a constant column.
@@ -418,8 +524,8 @@ def _obstacle(estimator):
 _SUM_TOLERANCE = 1e-5
 
 
-def given_responsibilities(given, rows, init_params, n_components, random_state=None, completion=None):
-    """Responsibilities that a user has passed, or that a user's function makes: array (n_samples, K).
+def given_responsibilities(given, rows, init_params, structure, random_state=None, completion=None):
+    """Responsibilities that a user has passed, or that a user's function makes: array (n_samples, K or L).
 
     A function gets arrays without the rows that do not count and without holes, but rows in parts as they are
     given. An array on Dask stays there.
@@ -428,30 +534,33 @@ def given_responsibilities(given, rows, init_params, n_components, random_state=
     ----------
     given, rows : Rows, those that the user has passed, and those that count
     init_params : array-like with a row for every given row, or callable
-    n_components, random_state : of the fit
+    structure : CovarianceStructure
+    random_state : of the fit
     completion : Completion of rows with holes; else None
     """
+    n_components = structure.n_components
     made, source = init_params, "init_params"
     if callable(init_params):
         source = "What init_params returns"
         if given.is_in_memory:
             complete = rows if completion is None else completion.completed(rows)
             made = init_params(complete.X, n_components, random_state)
-            return checked_responsibilities(made, rows.n_samples, n_components, source)
+            return checked_responsibilities(made, rows.n_samples, structure, source)
         made = init_params(given.X, n_components, random_state)
     if rows.is_lazy and is_dask(made):
-        return checked_dask_responsibilities(made, rows, n_components, source)
-    checked = checked_responsibilities(made, given.n_given, n_components, source)
+        return checked_dask_responsibilities(made, rows, structure, source)
+    checked = checked_responsibilities(made, given.n_given, structure, source)
     return checked[given.which_count()] if rows.is_in_memory else checked
 
 
-def checked_responsibilities(responsibilities, n_samples, n_components, source):
-    """A user's responsibilities as a float array, (n_samples, n_components).
+def checked_responsibilities(responsibilities, n_samples, structure, source):
+    """A user's responsibilities as a float array, (n_samples, K or L).
 
     Parameters
     ----------
     responsibilities : array-like
-    n_samples, n_components : int, the shape that they must have
+    n_samples : int
+    structure : CovarianceStructure
     source : str, their name at the start of an error message
 
     Raises
@@ -462,11 +571,8 @@ def checked_responsibilities(responsibilities, n_samples, n_components, source):
     checked = check_array(
         responsibilities, dtype=[np.float64, np.float32], ensure_2d=False, input_name=source
     )
-    if checked.shape != (n_samples, n_components):
-        raise ValueError(
-            f"{source} must have one row for every row of X and one column for every component, shape "
-            f"{(n_samples, n_components)}, but has {checked.shape}."
-        )
+    if checked.shape not in (shapes := _shapes_of_responsibilities(n_samples, structure)):
+        _refuse_shape(source, shapes, checked.shape)
     if checked.min() < 0:
         row = np.unravel_index(checked.argmin(), checked.shape)[0]
         raise ValueError(f"{source} must not be negative; row {row} has {checked.min():.3g}.")
@@ -480,23 +586,35 @@ def checked_responsibilities(responsibilities, n_samples, n_components, source):
     return checked
 
 
-def checked_dask_responsibilities(responsibilities, rows, n_components, source):
-    """A user's responsibilities as a Dask array, checked by a pass: dask.array.Array (n_samples, K).
+def _shapes_of_responsibilities(n_samples, structure):
+    """The shapes that a user's responsibilities may have; with noise, also without a column for it."""
+    return [(n_samples, n_columns) for n_columns in range(structure.n_components, structure.n_labels + 1)]
+
+
+def _refuse_shape(source, shapes, shape):
+    """Raise ValueError for the shape of a user's responsibilities, which is none of some shapes."""
+    of_noise = " (and perhaps a last one for noise)" if len(shapes) > 1 else ""
+    raise ValueError(
+        f"{source} must have one row for every row of X and one column for every component{of_noise}, shape "
+        f"{' or '.join(map(str, shapes))}, but has {shape}."
+    )
+
+
+def checked_dask_responsibilities(responsibilities, rows, structure, source):
+    """A user's responsibilities as a Dask array, checked by a pass: dask.array.Array (n_samples, K or L).
 
     Parameters
     ----------
     responsibilities : dask collection, chunked as X or in chunks of known lengths
     rows : DaskRows
-    n_components, source : as in `checked_responsibilities`
+    structure, source : as in `checked_responsibilities`
     """
     if hasattr(responsibilities, "to_dask_array"):
         responsibilities = responsibilities.to_dask_array()
     shape, n_rows = responsibilities.shape, rows.survey.lengths.sum()
-    if len(shape) != 2 or shape[1] != n_components or not (np.isnan(shape[0]) or shape[0] == n_rows):
-        raise ValueError(
-            f"{source} must have one row for every row of X and one column for every component, shape "
-            f"{(int(n_rows), n_components)}, but has {shape}."
-        )
+    shapes = _shapes_of_responsibilities(int(n_rows), structure)
+    if len(shape) != 2 or (int(n_rows) if np.isnan(shape[0]) else shape[0], shape[1]) not in shapes:
+        _refuse_shape(source, shapes, shape)
     n_chunks = len(rows.survey.lengths)
     if np.isnan(shape[0]) and responsibilities.numblocks != (n_chunks, 1):
         raise ValueError(
@@ -515,6 +633,16 @@ def _n_bad_responsibilities(block, responsibilities):
     """Number of rows whose responsibilities are no probabilities."""
     sums = responsibilities.sum(axis=1, dtype=np.float64)
     return int(np.count_nonzero(~((responsibilities.min(axis=1) >= 0) & (np.abs(sums - 1) < _SUM_TOLERANCE))))
+
+
+def require_clusters(posterior):
+    """Raise ValueError where noise has all rows, and no component holds any."""
+    if posterior.structure.has_background and not occupied(posterior.counts).any():
+        raise ValueError(
+            f"All rows are noise: its log density of {posterior.background.log_density:.4g} is higher than "
+            "that of any cluster, and no component holds rows. (a) Pass a lower log density. (b) Use "
+            "noise=None."
+        )
 
 
 def noise_warning(cost, prior, feature_names):
@@ -608,8 +736,13 @@ def holding(counts, min_count):
     return held
 
 
-def checked_targets(target):
+def checked_targets(target, parameters=PARAMETERS):
     """The targets that one name, 'all' or a list of such stands for: list of str.
+
+    Parameters
+    ----------
+    target : object, what the user passed
+    parameters : tuple of str, what 'all' stands for
 
     Raises
     ------
@@ -619,7 +752,7 @@ def checked_targets(target):
     named = list(target) if isinstance(target, (list, tuple)) else [target]
     if not named:
         raise ValueError(f"target is empty: name one or more of {', '.join(TARGETS)}.")
-    names = [name for t in named for name in (PARAMETERS if isinstance(t, str) and t == "all" else (t,))]
+    names = [name for t in named for name in (parameters if isinstance(t, str) and t == "all" else (t,))]
     for name in names:
         target_class(name, also=("all",))
     return names

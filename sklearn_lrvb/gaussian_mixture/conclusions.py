@@ -21,7 +21,6 @@ from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.gaussian_mixture.fitting.refit import refitted
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence import InfluenceFunctions
 from sklearn_lrvb.gaussian_mixture.uncertainty.row_effects import RowEffects
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import TARGETS
 from sklearn_lrvb.gaussian_mixture.uncertainty.uncertainty import InformationSource, PosteriorUncertainty
 from sklearn_lrvb.reports import require_interval
 
@@ -337,7 +336,7 @@ def named_conclusion(text, targets, feature_names):
     """
     entries = {
         label: (name, entry)
-        for name in TARGETS
+        for name in targets.names
         for entry, label in enumerate(targets[name].labels(feature_names))
     }
     # Names of features may hold a minus, too.

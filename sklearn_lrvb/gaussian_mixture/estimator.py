@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import itertools
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Self
@@ -17,9 +18,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.arguments import (
     check_rows,
+    core_for_noise,
     given_responsibilities,
     needs_covariances,
     noise_warning,
+    require_clusters,
     resolve_moves,
     resolve_prior,
     warn_of_weights_as_y,
@@ -32,9 +35,10 @@ from sklearn_lrvb.gaussian_mixture.e_step.prediction import (
     score_sums,
     scores_of_rows,
 )
-from sklearn_lrvb.gaussian_mixture.fitted import FittedMixture, arrays_to_sample, model_of
+from sklearn_lrvb.gaussian_mixture.fitted import FittedMixture, arrays_to_sample, checked_array, model_of
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent, Race
 from sklearn_lrvb.gaussian_mixture.fitting.noise_cost import costly_noise
+from sklearn_lrvb.gaussian_mixture.fitting.noise_density import NoiseAtStart
 from sklearn_lrvb.gaussian_mixture.fitting.row_span import AscentInSpan, RowSpan
 from sklearn_lrvb.gaussian_mixture.fitting.starts import (
     STANDARDIZED_KMEANS,
@@ -44,7 +48,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.starts import (
 )
 from sklearn_lrvb.gaussian_mixture.imputation_methods import ImputationMethods
 from sklearn_lrvb.gaussian_mixture.influence_methods import InfluenceMethods
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior, occupied
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS
 from sklearn_lrvb.gaussian_mixture.posterior_methods import PosteriorMethods
 from sklearn_lrvb.gaussian_mixture.sklearn_conversion import (
@@ -62,6 +66,7 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.uncertainty import (
 from sklearn_lrvb.row_blocks import blas_threads, given_rows
 
 _DEFAULT_REG_COVAR = 1e-6  # scikit-learn's
+_LARGEST_TAILS = 1e15  # With as many degrees of freedom Student's t is normal to all digits.
 _FEATURES = ("n_features_in_", "feature_names_in_")  # Attributes that `validate_data` sets.
 
 
@@ -85,8 +90,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
 
     tol : float, default=1e-3
         The fit stops when no more than `tol` of the lower bound is still to be gained, in nats (units of
-        natural log probability); its last steps mostly leave far less. With ``solver="coordinate_ascent"`` it
-        stops when the last sweep gained less than `tol`.
+        natural log probability); with ``solver="coordinate_ascent"`` when the last sweep gained less.
 
     reg_covar : float, default=1e-6
         Variance of known noise on every coordinate, non-negative, in squared units of X. A fit warns where
@@ -96,15 +100,14 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         Largest number of steps.
 
     n_init : int, default=1
-        Number of starts; the fit with the highest lower bound is kept. More (12, say) find better fits. If
-        `init_params` is 'kmeans', those after the first are of several kinds (theory page "Fitting").
+        Number of starts, with `noise` at least two; the best fit is kept. More (12, say) find better fits. Of
+        'kmeans', those after the first are of several kinds (theory page "Fitting").
 
     init_params : {'kmeans', 'k-means++', 'random', 'random_from_data'}, array-like of shape \
             (n_samples, n_components) or callable, default='kmeans'
-        How the first responsibilities (probabilities of the components, by row) are made. An array is taken
-        for them: non-negative, with rows that sum to one. A callable makes them from
-        ``(X, n_components, random_state)``, where X has no rows of weight zero, and missing values are filled
-        in.
+        How the first responsibilities (probabilities of the components, by row) are made; an array, whose
+        rows sum to one, is taken for them. A callable makes them from ``(X, n_components, random_state)``,
+        where X has no rows of weight zero, and missing values are filled in.
 
     weight_concentration_prior_type : {'dirichlet_process', 'dirichlet_distribution'}, \
             default='dirichlet_process'
@@ -118,7 +121,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         Number b0 of prior observations of the means, between 1e-70 and 1e15; None means 1.
 
     mean_prior : array-like of shape (n_features,), default=None
-        Prior mean m0 of the means, in units of X; None means the mean of X.
+        Prior mean m0 of the means, in units of X; None means the mean of X (with `noise`, of its core).
 
     degrees_of_freedom_prior : float or None, default=None
         Degrees of freedom nu0 of the Wishart priors, greater than ``n_features - 1``; None means
@@ -127,21 +130,18 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
     covariance_prior : float or array-like, default=None
         C0, in squared units of X: the inverse of the Wishart's scale matrix, of shape (n_features,
         n_features), for 'full' and 'tied'; twice the gamma's rate, of shape (n_features,) for 'diag' and a
-        number for 'spherical'. Positive (definite). None means the covariance of X, its diagonal or the mean
-        of that, with `reg_covar` added where it is singular.
+        number for 'spherical'. Positive (definite). None means the covariance of X (with `noise`, of its
+        core), its diagonal or the mean of that, with `reg_covar` added where it is singular.
 
     random_state : int, RandomState instance or None, default=None
-        Seeds the starts and :meth:`sample`, as in scikit-learn. With more than 131,072 rows k-means sees a
-        sample of that many.
+        Seeds the starts and :meth:`sample`. Of more than 131,072 rows, k-means sees a sample of that many.
 
     warm_start : bool, default=False
         Whether to start from the fitted attributes, where there are some; `n_init` is then ignored.
 
-    verbose : int, default=0
-        1 prints starts, steps and the progress of methods that take long; 2 also gains and times.
-
-    verbose_interval : int, default=10
-        Steps, or blocks of rows, between prints.
+    verbose, verbose_interval : int, default=0 and 10
+        1 prints starts, steps and the progress of methods that take long; 2 also gains and times. The other
+        number is that of steps, or of blocks of rows, between prints.
 
     prior : {'conjugate', 'flat'}, default='conjugate'
         'flat': constant in log weights, means and precisions, as in the paper. The five arguments ending in
@@ -157,11 +157,22 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
     moves : {'auto', 'merge', 'search'} or None, default='auto'
         Moves between optima, each made only where it raises the lower bound. 'auto' merges or deletes
         components once one has fewer than ``n_features + 1`` rows, and less than half an equal share (with
-        too few rows for covariances of their own: once one is empty). 'merge' does not wait for that.
-        'search' also splits components, until nothing raises the bound; `max_iter` then holds for each climb
-        between two moves. None: no moves. The guide "How many clusters?" compares them. They need
-        ``solver="newton"``, ``prior="conjugate"`` and starts that are drawn: elsewhere 'auto' makes none, and
-        'merge' and 'search' are a ValueError.
+        too few rows for covariances of their own: once one is empty). 'merge' does not wait for that. With
+        `tails`, both also try merges that pay only once the tails have become heavier. 'search' also splits
+        components, until nothing raises the bound; `max_iter` then holds for each climb between two moves.
+        None: no moves. (Guide "How many clusters?".) They need ``solver="newton"``, ``prior="conjugate"`` and
+        drawn starts: elsewhere 'auto' makes none, the others are a ValueError.
+
+    noise : bool, float or None, default=None
+        Whether rows may be outliers of no component: noise, whose density is the same everywhere. True takes
+        a density that suits the rows, a number is its logarithm, per volume in units of X. :meth:`predict`
+        says -1, and :meth:`predict_proba` has a last column. The prior of its weight is Beta(a, K a), a being
+        `weight_concentration_prior`. Needs ``prior="conjugate"``. Bounds with and without compare under one
+        `mean_prior` and `covariance_prior` only, whose defaults differ.
+
+    tails : {'normal', 'student', 'student_by_component'} or float, default='normal'
+        Distribution of a component's rows: normal, or Student's t, whose degrees of freedom are a number, or
+        fitted: one for all components or one each (not for 'tied'), of prior Gamma(2, rate 0.1).
 
     n_jobs : int or None, default=None
         Threads over blocks of rows; None is one. Results do not depend on it beyond round-off.
@@ -169,59 +180,51 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
     Attributes
     ----------
     weights_ : ndarray of shape (n_components,)
-        Posterior means of the weights, the shares of the components; they sum to one.
+        Posterior means of the weights, the shares of the components; with that of noise they sum to one.
+
+    noise_weight_, noise_weight_std_, noise_log_density_, noise_concentration_ : float, the last (2,)
+        With `noise`: its share and the error bar, its log density, which is taken as known, and the two beta
+        parameters of the share.
 
     means_ : ndarray of shape (n_components, n_features)
         Posterior means of the component means.
 
     covariances_ : ndarray
-        Inverses of `precisions_`, as in scikit-learn.
+        Inverses of `precisions_`; of Student's t, if all `tails_` exceed 2, times ``tails_ / (tails_ - 2)``.
 
-    precisions_ : ndarray
+    precisions_, precisions_cholesky_ : ndarray
         Posterior means of the precisions, of shape (n_components, n_features, n_features) for 'full',
         (n_features, n_features) for 'tied', (n_components, n_features) for 'diag', (n_components,) for
-        'spherical'.
+        'spherical'; and upper triangular U with ``precisions_ = U @ U.T``, or square roots.
 
-    precisions_cholesky_ : ndarray
-        Upper triangular U with ``precisions_ = U @ U.T``; square roots for 'diag' and 'spherical'.
+    scales_, tails_ : ndarray, and float or ndarray of shape (n_components,)
+        Of Student's t components: scale matrices, the inverses of `precisions_`; and degrees of freedom.
 
-    converged_ : bool
-        Whether `tol` was reached.
+    converged_, n_iter_, n_occupied_ : bool, int and int
+        Whether `tol` was reached; steps of the best start, moves included; and the number of components that
+        hold rows, those with an expected count of one half or more.
 
-    n_iter_ : int
-        Steps of the best start, moves included.
-
-    lower_bound_ : float
+    lower_bound_, lower_bounds_ : float, and list of float
         Lower bound on log p(X), the evidence, in nats, with every constant: comparable across `n_components`.
-
-    lower_bounds_ : list of float
-        The bound after every step of the best start; it never falls.
-
-    n_occupied_ : int
-        Number of components that hold rows: those with an expected count of one half or more.
+        The list has that after every step of the best start; it never falls.
 
     weight_concentration_ : ndarray of shape (n_components,), or a pair of such
         Dirichlet concentration, or the two beta parameters of every stick.
 
-    mean_precision_ : ndarray of shape (n_components,)
-        Precision of each mean in units of its component's precision.
-
-    degrees_of_freedom_ : ndarray of shape (n_components,), or float for 'tied'
-        Degrees of freedom of the Wishart factors; of gamma factors twice the shape.
+    mean_precision_, degrees_of_freedom_ : ndarray of shape (n_components,), the second a float for 'tied'
+        Precision of each mean in units of its component's precision; and degrees of freedom of the Wishart
+        factors, or twice the shape of gamma factors.
 
     weight_concentration_prior_, mean_precision_prior_, mean_prior_, degrees_of_freedom_prior_, \
             covariance_prior_
-        The prior in use; a flat prior is ``0, 0, zeros, nu0, zeros``, nu0 being what makes the density
-        constant (`n_features` for 'full').
+        The prior in use; a flat prior is ``0, 0, zeros, nu0, zeros``, with nu0 for a constant density.
 
-    posterior_mean_, posterior_std_ : ndarray of shape (D,)
-        Of all parameters: log weights, means and unique precision entries, named by `posterior_names_`.
+    posterior_mean_, posterior_std_, posterior_covariance_ : ndarray of shape (D,), (D,) and (D, D)
+        Of all parameters, by linear response (Equation 11 of the paper): log weights, means and unique
+        precision entries (and fitted log `tails_`), named by `posterior_names_`.
 
-    posterior_covariance_ : ndarray of shape (D, D)
-        Their covariance by linear response (Equation 11 of the paper).
-
-    weights_std_, means_std_, covariances_std_, precisions_std_ : ndarray
-        Error bars: posterior standard deviations, in the shape and units of the attribute.
+    weights_std_, means_std_, covariances_std_, precisions_std_, scales_std_, tails_std_ : ndarray
+        Error bars: posterior standard deviations, like the attribute.
 
     log_evidence_ : float
         log p(X) to second order, in nats: `lower_bound_` and what it misses.
@@ -240,22 +243,19 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
     * A component without rows has the prior for its posterior, and the prior's standard deviations.
     * X may hold NaN where values are missing at random, in `fit` and all methods. Nothing is filled in,
       and error bars are those of what is known. (Guide "Missing values".)
-    * Wherever X is an argument, it may be a table, a memory map, a source of batches (a list of arrays, an
-      object that can be iterated over again, or a function that returns an iterator, of rows or of pairs
-      ``(rows, weights)``), or a Dask array or data frame. Of rows on Dask, results by row are lazy. (Guide
-      "Rows that do not fit in memory".)
+    * Wherever X is an argument, it may be a table, a memory map, a source of batches (a list, or a function
+      that returns an iterator, of arrays or of pairs ``(rows, weights)``), or a Dask array or data frame. Of
+      rows on Dask, results by row are lazy. (Guide "Rows that do not fit in memory".)
     * Until the matrix behind error bars is formed, X is kept by reference: do not change it in place. A
       change is noticed and refused.
     * Fitted arrays are read-only. Where others are set in their place, as in
       ``mixture.means_ = mixture.means_ + shift``, predictions follow them, and error bars refuse.
     * Where the fit is no strict local optimum error bars are refused, and the error says why. An error or an
       interrupt leaves the estimator as it was.
-    * The theory has the equation of every number, in the table "Where every number comes from".
 
     References
     ----------
-    R. Giordano and T. Broderick, "Covariance Matrices and Influence Scores for Mean Field Variational
-    Bayes", arXiv:1502.07685.
+    R. Giordano and T. Broderick, arXiv:1502.07685.
 
     Examples
     --------
@@ -299,6 +299,11 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         "factorization": [StrOptions({"joint", "independent"})],
         "solver": [StrOptions({"newton", "coordinate_ascent"})],
         "moves": [StrOptions({"auto", "merge", "search"}), None],
+        "tails": [
+            StrOptions({"normal", "student", "student_by_component"}),
+            Interval(Real, 0.0, _LARGEST_TAILS, closed="right"),
+        ],
+        "noise": [None, "boolean", Interval(Real, None, None, closed="neither")],
         "n_jobs": [None, Integral],
     }
 
@@ -326,6 +331,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         factorization="joint",
         solver="newton",
         moves="auto",
+        noise=None,
+        tails="normal",
         n_jobs=None,
     ):
         self.n_components = n_components
@@ -349,6 +356,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         self.factorization = factorization
         self.solver = solver
         self.moves = moves
+        self.noise = noise
+        self.tails = tails
         self.n_jobs = n_jobs
 
     def __sklearn_tags__(self):
@@ -493,8 +502,11 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
             check_rows(counted, features.get("feature_names_in_"), self.n_components)
             rows = counted.around_mean()
             completion = Completion(rows, needs_covariances(self)) if rows.has_holes else None
-            prior = resolve_prior(self, rows, completion)
-            starts, once_more, are_drawn = self._starts(initial_posterior, given, rows, prior, completion)
+            core = core_for_noise(self, rows, completion)
+            prior = resolve_prior(self, rows, completion, core)
+            starts, once_more, are_drawn = self._starts(
+                initial_posterior, given, rows, prior, completion, core
+            )
             span = RowSpan.if_smaller(rows, prior)
             if span is None:
                 ascent = Ascent(rows, self.tol, self.max_iter)
@@ -510,6 +522,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
                 reporting = replace(ascent, on_step=progress.step, moves=moves, on_move=progress.move)
                 race = Race(reporting, self.solver == "newton", progress)
                 best, noise = self._best_fit(race, starts, once_more, rows)
+                require_clusters(best.posterior)
                 attributes = attributes_of(best)
                 if ends is not None:
                     ends.extend(map(ascent.ended, race.ends.values()))
@@ -529,7 +542,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         if noise is not None:
             warn_caller(noise_warning(noise, prior, self._feature_names))
 
-    def _starts(self, initial_posterior, given, rows, prior, completion):
+    def _starts(self, initial_posterior, given, rows, prior, completion, core):
         """The starts of a fit: callables (Ascent) -> Fit, the state before the first step.
 
         k-means takes distances in the columns' units: where scales differ much, the largest column decides.
@@ -545,6 +558,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         rows : Rows, the rows that count
         prior : MixturePrior
         completion : Completion of rows with holes, or None
+        core : Core of the rows where there is noise, or None
 
         Returns
         -------
@@ -558,34 +572,43 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         if self.warm_start and hasattr(self, "converged_"):
             return [self._start_from_arrays(rows, prior)], None, False
         if not (isinstance(init_params, str) or callable(init_params)):
-            responsibilities = given_responsibilities(given, rows, init_params, n_components)
+            responsibilities = given_responsibilities(given, rows, init_params, prior.structure)
             return [lambda ascent: ascent.start_from(responsibilities, prior)], None, False
 
-        def drawn(kind, random_state, ascent):
+        is_named = isinstance(init_params, str)
+        noise = [None]
+        if core is not None and is_named:
+            noise = [NoiseAtStart(rows, core, spares_clusters) for spares_clusters in (True, False)]
+
+        def drawn(kind, noise, random_state, ascent):
             if callable(kind):
                 responsibilities = given_responsibilities(
-                    given, rows, kind, n_components, random_state, completion
+                    given, rows, kind, prior.structure, random_state, completion
                 )
             else:
                 responsibilities = starting_responsibilities(
-                    rows, n_components, kind, random_state, prior.flat, completion
+                    rows, n_components, kind, random_state, prior.flat, completion, noise
                 )
             return ascent.start_from(responsibilities, prior)
 
-        random_state, n_init = check_random_state(self.random_state), self.n_init
-        is_named = isinstance(init_params, str)
+        random_state, n_init = check_random_state(self.random_state), max(self.n_init, len(noise))
         kinds = kinds_of_starts(init_params, n_components, n_init) if is_named else [init_params] * n_init
-        starts = [functools.partial(drawn, kind, random_state) for kind in kinds]
+        if self.n_init == 1:
+            kinds = kinds[:1] * n_init
+        # With noise there are two rules of which rows start as noise, which take turns.
+        rules = itertools.cycle(noise)
+        starts = [functools.partial(drawn, kind, next(rules), random_state) for kind in kinds]
         once_more = None
-        if init_params == "kmeans" and n_components > 1 and n_init == 1:
+        if is_named and init_params == "kmeans" and n_components > 1 and self.n_init == 1:
             same_state = check_random_state(self.random_state)
-            once_more = functools.partial(drawn, STANDARDIZED_KMEANS, same_state)
+            once_more = functools.partial(drawn, STANDARDIZED_KMEANS, noise[0], same_state)
         return starts, once_more, True
 
     def _start_from_arrays(self, rows, prior):
         """The start at the fitted arrays: the last fit's q under the present prior.
 
-        From arrays that were set by hand it is the M-step after an E-step at them, as in scikit-learn.
+        From arrays that were set by hand it is the M-step after an E-step at them, as in scikit-learn; so it
+        is from a fit with other tails.
         """
         last = self._fitted
         posterior = last.posterior
@@ -597,11 +620,17 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
                 f"{then[0]} components in {then[1]} features ({then[2].__name__}); now n_components={now[0]} "
                 f"and X has {now[1]} features ({now[2].__name__}). Set warm_start=False, or fit a clone."
             )
+        parts = prior.structure.parts, last.structure.parts
+        if parts[0] != parts[1]:
+            raise ValueError(
+                f"warm_start=True continues the last fit, which had noise={last.model['noise']!r} and "
+                f"tails={last.model['tails']!r}; now noise={self.noise!r} and tails={self.tails!r}. Set "
+                "warm_start=False, or fit a clone."
+            )
+        tails = posterior.tails if parts[0].n_tails else prior.tails
         centred_means = posterior.centred_means + (last.origin - rows.origin)
         if last.path:
-            under_prior = VariationalPosterior(
-                prior, posterior.counts, centred_means, posterior.covariance_cholesky
-            )
+            under_prior = replace(posterior, prior=prior, centred_means=centred_means, tails=tails)
             return lambda ascent: ascent.start_at(under_prior, last.path)
         responsibilities = responsibilities_of_rows(rows, replace(posterior, centred_means=centred_means))
         return lambda ascent: ascent.start_from(responsibilities, prior)
@@ -809,7 +838,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         Returns
         -------
         labels : ndarray or Dask array of shape (n_samples,)
-            Indices of components, from 0.
+            Indices of components, from 0; -1 for noise.
 
         Raises
         ------
@@ -843,6 +872,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Probabilities of the components for every row: the responsibilities of the E-step.
 
+        With `noise` the last column is the probability that the row is noise.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches
@@ -853,10 +884,10 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
 
         Returns
         -------
-        responsibilities : ndarray or Dask array of shape (n_samples, n_components)
+        responsibilities : ndarray or Dask array of shape (n_samples, n_components), or with noise one more
             Each row sums to one.
 
-        std : ndarray or Dask array of shape (n_samples, n_components)
+        std : ndarray or Dask array of that shape
             Posterior standard deviation of each probability, because weights, means and precisions are
             uncertain: by linear response and the delta method (theory page "Influence", leverage). Only if
             `return_std`.
@@ -891,7 +922,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         responsibilities = responsibilities_of_rows(rows, fitted.posterior)
         if not return_std:
             return responsibilities
-        shape = (fitted.posterior.n_components,)
+        shape = (fitted.structure.n_labels,)
         return responsibilities, self._of_rows("predict_proba", rows, responsibility_deviations, shape)
 
     def score_samples(
@@ -899,8 +930,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Log-likelihood of every row under the fit, as in scikit-learn.
 
-        It is the logarithm of the sum over the components of exp(expected log weight + expected log density).
-        Of rows with missing values it is that of the values that are there.
+        It is the logarithm of the sum over the components, and noise if there is any, of exp(expected log
+        weight + expected log density). Of rows with missing values it is that of the values that are there.
 
         Parameters
         ----------
@@ -1000,7 +1031,9 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         return score_sums(rows, fitted.posterior) / rows.total_weight
 
     def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-        """Draw rows from the mixture at `weights_`, `means_` and `covariances_`.
+        """Draw rows from the mixture at `weights_`, `means_` and `covariances_` (`scales_` and `tails_`).
+
+        With `noise` they are rows that are no noise, whose density has no end from which to draw.
 
         Parameters
         ----------
@@ -1051,4 +1084,9 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         counts = random_state.multinomial(n_samples, weights)
         components = zip(means, structure.per_component(covariances), counts, strict=True)
         X = [structure.draw(random_state, mean, covariance, int(n)) for mean, covariance, n in components]
-        return np.vstack(X), np.repeat(np.arange(len(counts)), counts)
+        rows, labels = np.vstack(X), np.repeat(np.arange(len(counts)), counts)
+        if structure.has_scales:
+            half = 0.5 * np.broadcast_to(checked_array(self, "tails_"), len(means))[labels]
+            scales = random_state.standard_gamma(half) / half
+            rows = means[labels] + (rows - means[labels]) / np.sqrt(scales)[:, None]
+        return rows, labels

@@ -19,12 +19,18 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_lrvb.gaussian_mixture.arguments import PRIOR_ARGUMENTS
+from sklearn_lrvb.gaussian_mixture.arguments import PRIOR_ARGUMENTS, has_noise, has_tails, optional_parts
 from sklearn_lrvb.gaussian_mixture.callbacks import CallbackMethods
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
+from sklearn_lrvb.gaussian_mixture.posterior.background import Background
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
+from sklearn_lrvb.gaussian_mixture.posterior.tails import StudentTails
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Expectations, VariationalPosterior
-from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS, DirichletWeights
+from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import (
+    WEIGHT_PRIORS,
+    DirichletWeights,
+    WeightsWithBackground,
+)
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import Targets
 from sklearn_lrvb.gaussian_mixture.uncertainty.uncertainty import PosteriorUncertainty, read_only
 from sklearn_lrvb.row_blocks import given_rows
@@ -38,6 +44,8 @@ MODEL_PARAMETERS = (
     "prior",
     "factorization",
     "reg_covar",
+    "noise",
+    "tails",
 )
 
 # The arrays from which the log densities of rows are computed, in scikit-learn as here.
@@ -49,14 +57,27 @@ DENSITY_ARRAYS = (
     "precisions_cholesky_",
 )
 
+# Those that describe the noise component besides, where there is one.
+NOISE_ARRAYS = ("noise_concentration_", "noise_log_density_", "covariance_prior_")
+
 # All arrays that belong to a fit.
 FIT_ARRAYS = (
     "weights_",
+    "noise_weight_",
     "covariances_",
+    "scales_",
     "precisions_",
     *DENSITY_ARRAYS,
+    *NOISE_ARRAYS[:2],
+    "tails_",
     *(f"{name}_" for name in PRIOR_ARGUMENTS),
 )
+
+
+def density_arrays(model):
+    """Names of the arrays from which the log densities of rows are computed, given `MODEL_PARAMETERS`."""
+    return DENSITY_ARRAYS + NOISE_ARRAYS * has_noise(model["noise"]) + ("tails_",) * has_tails(model["tails"])
+
 
 _ROUNDING_OF_WEIGHTS = 1e-5  # Largest error of the sum of weights that were set by hand, in float32.
 
@@ -97,13 +118,13 @@ class FittedMixture:
     def _arrays_to_report(self):
         posterior, prior, structure = self.posterior, self.posterior.prior, self.structure
         targets = self.targets
+        weights, noise_weight = np.split(targets["weights"].value(), [posterior.n_components])
         arrays = {
-            "weights_": targets["weights"].value(),
+            "weights_": weights,
             "means_": targets["means"].value(),
-            "covariances_": targets["covariances"].value(),
             "precisions_": targets["precisions"].value(),
             "precisions_cholesky_": structure.reported(structure.transposed(posterior.whiteners)).copy(),
-            "weight_concentration_": prior.weights.concentration(posterior.counts),
+            "weight_concentration_": prior.weights.concentration(posterior.label_counts),
             "mean_precision_": posterior.mean_precision,
             "degrees_of_freedom_": structure.reported_number(posterior.degrees_of_freedom),
             "weight_concentration_prior_": prior.weights.prior_concentration,
@@ -112,7 +133,16 @@ class FittedMixture:
             "degrees_of_freedom_prior_": prior.degrees_of_freedom,
             "covariance_prior_": prior.covariance.reshape(structure.prior_shape)[()],
         }
-        return {name: read_only(arrays[name]) for name in FIT_ARRAYS}
+        if posterior.tails is not None:
+            arrays["scales_"] = targets["scales"].value()
+            arrays["tails_"] = posterior.tails.nu[0] if structure.n_tails < 2 else posterior.tails.nu
+        if posterior.tails is None or posterior.tails.nu.min() > 2.0:  # Otherwise there are none.
+            arrays["covariances_"] = targets["covariances"].value()
+        if structure.has_background:
+            arrays["noise_weight_"] = noise_weight[0]
+            arrays["noise_concentration_"] = prior.weights.of_background(posterior.label_counts)
+            arrays["noise_log_density_"] = posterior.background.log_density
+        return {name: read_only(arrays[name]) for name in FIT_ARRAYS if name in arrays}
 
     def replaced_in(self, estimator):
         """Names of the arrays of an estimator that are not those which the fit reported."""
@@ -129,6 +159,9 @@ class FittedMixture:
             "model": self.model,
             "origin": self.origin,
             "counts": posterior.counts,
+            "background_counts": posterior.background_counts,
+            "scale_sums": posterior.scale_sums,
+            "nu": None if posterior.tails is None else posterior.tails.nu,
             "centred_means": posterior.centred_means,
             "covariance_cholesky": posterior.covariance_cholesky,
             "resolution": posterior.prior.resolution,
@@ -140,7 +173,7 @@ class FittedMixture:
     def from_state(cls, state, estimator):
         """The mixture that `to_state` described; a pickle forgets that arrays are read-only."""
         model, origin = state["model"], state["origin"]
-        public = {name: vars(estimator).get(name) for name in FIT_ARRAYS}
+        public = {name: vars(estimator)[name] for name in FIT_ARRAYS if name in vars(estimator)}
         arrays = {name: read_only(value) for name, value in (public | state["arrays"]).items()}
         structure, weights = _structure_and_weights(
             model, *state["centred_means"].shape, arrays["weight_concentration_prior_"]
@@ -155,10 +188,11 @@ class FittedMixture:
             independent=model["factorization"] == "independent",
             reg_covar=float(model["reg_covar"]),
             resolution=state["resolution"],
+            background=_background(arrays, structure),
+            tails=_tails(state["nu"], structure),
         )
-        posterior = VariationalPosterior(
-            prior, state["counts"], state["centred_means"], state["covariance_cholesky"]
-        )
+        fields = ("counts", "centred_means", "covariance_cholesky", "background_counts", "scale_sums")
+        posterior = VariationalPosterior(prior, *(state[name] for name in fields), prior.tails)
         return cls(posterior, origin, model, state["path"].tolist(), arrays)
 
 
@@ -169,8 +203,24 @@ def _structure_and_weights(model, n_components, n_features, prior_concentration)
     """
     is_flat = model["prior"] == "flat"
     kind = DirichletWeights if is_flat else WEIGHT_PRIORS[model["weight_concentration_prior_type"]]
-    structure = COVARIANCE_STRUCTURES[model["covariance_type"]](n_components, n_features)
-    return structure, kind(prior_concentration, n_components)
+    weights, parts = kind(prior_concentration, n_components), optional_parts(model, n_components)
+    structure = COVARIANCE_STRUCTURES[model["covariance_type"]](n_components, n_features, parts)
+    return structure, WeightsWithBackground(weights) if parts.has_background else weights
+
+
+def _tails(nu, structure):
+    """The StudentTails of degrees of freedom, a number or (K,); or None."""
+    if not structure.has_scales:
+        return None
+    return StudentTails(np.array(np.broadcast_to(nu, structure.n_components)), structure.n_tails)
+
+
+def _background(arrays, structure):
+    """The Background that arrays describe, dict by name; or None."""
+    if not structure.has_background:
+        return None
+    covariance = np.reshape(arrays["covariance_prior_"], structure.identity.shape)
+    return Background(float(arrays["noise_log_density_"]), covariance)
 
 
 def mixture_of_arrays(estimator, model):
@@ -188,8 +238,9 @@ def mixture_of_arrays(estimator, model):
     ValueError
         Where the arrays are not finite, are outside their domain, or have shapes that do not go together.
     """
-    check_is_fitted(estimator, DENSITY_ARRAYS)
-    arrays = {name: checked_array(estimator, name) for name in DENSITY_ARRAYS}
+    names = density_arrays(model)
+    check_is_fitted(estimator, names)
+    arrays = {name: checked_array(estimator, name) for name in names}
     means = arrays["means_"]
     n_features = getattr(estimator, "n_features_in_", means.shape[-1] if means.ndim else 0)
     if means.ndim != 2 or means.shape[1] != n_features:
@@ -207,7 +258,9 @@ def mixture_of_arrays(estimator, model):
         structure.transposed(structure.by_group(arrays["precisions_cholesky_"])),
         arrays["mean_precision_"],
         np.atleast_1d(arrays["degrees_of_freedom_"]),
-        weights.expected_log_at(arrays["weight_concentration_"]),
+        weights.expected_log_at(*(arrays[name] for name in names if "concentration" in name)),
+        _background(arrays, structure),
+        _tails(arrays.get("tails_"), structure),
     )
     return FittedMixture(densities, origin, model, arrays={})
 
@@ -228,7 +281,9 @@ class HandSetDensities:
     whiteners : (S, ...), W with W' W = E Lambda
     mean_precision : (K,), tau
     degrees_of_freedom : (S,), nu
-    log_weights : (K,), E log pi
+    log_weights : (L,), E log pi
+    background : Background or None
+    tails : StudentTails or None
 
     Attributes
     ----------
@@ -242,6 +297,8 @@ class HandSetDensities:
     mean_precision: np.ndarray
     degrees_of_freedom: np.ndarray
     log_weights: np.ndarray
+    background: Any
+    tails: Any
 
     def __post_init__(self):
         structure, whiteners = self.structure, self.whiteners
@@ -258,22 +315,32 @@ def _require_mixture(arrays, structure, weights, covariance_type):
     """Raise ValueError unless the arrays have the shapes that fit ``means_``, and values in their domains."""
     by_group = () if structure.shares_precision else (structure.n_components,)
     wanted = {  # Shapes, and what is less than every number, or every one on the diagonal.
-        "weight_concentration_": (np.shape(weights.concentration(np.ones(structure.n_components))), 0.0),
+        "weight_concentration_": (np.shape(weights.concentration(np.ones(structure.n_labels))), 0.0),
         "mean_precision_": ((structure.n_components,), 0.0),
         "degrees_of_freedom_": (by_group, structure.wisharts.block_size - 1),
         "precisions_cholesky_": ((*by_group, *structure.prior_shape), 0.0),
     }
+    if structure.has_background:
+        wanted |= {
+            "noise_concentration_": ((2,), 0.0),
+            "noise_log_density_": ((), -np.inf),
+            "covariance_prior_": (structure.prior_shape, 0.0),
+        }
+    if structure.has_scales:
+        wanted["tails_"] = ((structure.n_components,) if structure.n_tails > 1 else (), 0.0)
     for name, (shape, bound) in wanted.items():
         values, which = arrays[name], "it"
         if values.shape != shape:
             raise ValueError(
                 f"{name} has shape {values.shape}, but means_ of shape {arrays['means_'].shape} and "
                 f"covariance_type={covariance_type!r} ask for {shape}. Set all of "
-                f"{', '.join(DENSITY_ARRAYS)} for the same components."
+                f"{', '.join(arrays)} for the same components."
             )
         if name == "precisions_cholesky_" and structure.is_matrix:
             roots = structure.by_group(values)
             values, which = structure.diagonal(roots), "its diagonal"
+        if name == "covariance_prior_" and structure.is_matrix:
+            values, which = np.diag(values), "its diagonal"
         if not np.all(values > bound):
             place = ", ".join(map(str, np.unravel_index(np.argmin(values), np.shape(values))))
             raise ValueError(
@@ -319,11 +386,12 @@ def checked_array(estimator, name, shape=None):
 def arrays_to_sample(estimator, structure):
     """The weights, means and covariances that an estimator reports, where they are those of a mixture.
 
-    Singular covariances are those of a mixture too.
+    Of Student's t components its covariances are those of rows whose scale is one. Singular covariances are
+    those of a mixture too.
 
     Returns
     -------
-    weights : (K,)
+    weights : (K,), given that a row is no noise
     means : (K, P)
     covariances : (S, ...)
 
@@ -334,15 +402,19 @@ def arrays_to_sample(estimator, structure):
     """
     means = checked_array(estimator, "means_")
     weights = checked_array(estimator, "weights_", means.shape[:1])
-    covariances = structure.by_group(
-        checked_array(estimator, "covariances_", np.shape(estimator.precisions_cholesky_))
-    )
+    noise_weight = checked_array(estimator, "noise_weight_", ()) if structure.has_background else 0.0
+    name = "scales_" if structure.has_scales else "covariances_"
+    covariances = structure.by_group(checked_array(estimator, name, np.shape(estimator.precisions_cholesky_)))
     if weights.min() < 0.0:
         raise ValueError(
             f"weights_ must not be negative, but component {weights.argmin()} has {weights.min():g}."
         )
-    if abs(weights.sum() - 1.0) > _ROUNDING_OF_WEIGHTS:
-        raise ValueError(f"weights_ must sum to one, but sum to {weights.sum():g}.")
+    if abs(weights.sum() + noise_weight - 1.0) > _ROUNDING_OF_WEIGHTS or not 0.0 <= noise_weight < 1.0:
+        raise ValueError(
+            f"weights_ and noise_weight_ must sum to one, but sum to {weights.sum():g} and {noise_weight:g}."
+            if structure.has_background
+            else f"weights_ must sum to one, but sum to {weights.sum():g}."
+        )
     least = covariances.min(axis=-1)
     if structure.is_matrix:
         # The fitted covariances are positive definite up to their own rounding, in any units.
@@ -351,10 +423,22 @@ def arrays_to_sample(estimator, structure):
     if least.min() < 0.0:
         owner = f"that of component {least.argmin()}" if structure.has_own_precisions else "the common one"
         raise ValueError(
-            f"covariances_ must be positive definite, but {owner} has a negative eigenvalue. Set it to a "
+            f"{name} must be positive definite, but {owner} has a negative eigenvalue. Set it to a "
             "covariance, or call fit."
         )
-    return weights, means, covariances
+    return weights / (1.0 - noise_weight), means, covariances
+
+
+class _Covariances:
+    """`covariances_` where an estimator has none: the error says why. Fits with covariances set their own."""
+
+    def __get__(self, estimator, owner=None):
+        if estimator is None:
+            return self
+        uncertainty = vars(estimator).get("_last_uncertainty")
+        if uncertainty is not None:
+            refused_as_missing(lambda _: uncertainty.fitted.targets["covariances"].factors())(estimator)
+        raise AttributeError(f"{type(estimator).__name__!r} object has no attribute 'covariances_'")
 
 
 class FittedAttributes(CallbackMethods):
@@ -364,8 +448,13 @@ class FittedAttributes(CallbackMethods):
     n_features_in_: int
 
     weights_: NDArray[np.float64]
+    noise_weight_: float
+    noise_concentration_: NDArray[np.float64]
+    noise_log_density_: float
+    tails_: NDArray[np.float64] | float
+    scales_: NDArray[np.float64]
     means_: NDArray[np.float64]
-    covariances_: NDArray[np.float64]
+    covariances_: Any = _Covariances()
     precisions_: NDArray[np.float64]
     precisions_cholesky_: NDArray[np.float64]
     weight_concentration_: NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -391,7 +480,7 @@ class FittedAttributes(CallbackMethods):
         if uncertainty is None:
             return mixture_of_arrays(self, model_of(self))
         last = uncertainty.fitted
-        is_replaced = not set(DENSITY_ARRAYS).isdisjoint(last.replaced_in(self))
+        is_replaced = not set(density_arrays(last.model)).isdisjoint(last.replaced_in(self))
         return mixture_of_arrays(self, last.model) if is_replaced else last
 
     @property

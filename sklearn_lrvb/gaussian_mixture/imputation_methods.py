@@ -30,6 +30,8 @@ class ImputationMethods(FittedAttributes):
     ) -> NDArray[np.floating] | tuple[NDArray[np.floating], NDArray[np.float64]]:
         """Fill missing values by their posterior means, given the values of the row that are there.
 
+        Rows that are noise are filled as if they belonged to the components.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches
@@ -62,7 +64,8 @@ class ImputationMethods(FittedAttributes):
         Notes
         -----
         Means are too smooth to compute anything from but means: the filled values vary less than true ones
-        would. (Theory page "Missing values".)
+        would. Noise has no distribution of missing values: with noise, rows are filled as if they belonged to
+        the clusters, in proportion to their probabilities. (Theory page "Missing values".)
 
         Examples
         --------
@@ -159,7 +162,7 @@ class ImputationMethods(FittedAttributes):
         weight[1] 0.08, mean[1,x0] 0.06, precision[1,x0,x0] 0.16
         """
         uncertainty = self._uncertainty
-        names = checked_targets(target)
+        names = checked_targets(target, self._uncertainty.targets.parameters)
         holding(uncertainty.targets.posterior.counts, min_count)
         pd = required_pandas("missing_information")
         rows = given_rows(self, X, sample_weight, uncertainty.fitted.origin).counted()
@@ -215,7 +218,8 @@ class ImputationMethods(FittedAttributes):
         -----
         Every copy has its own draw of weights, means and precisions by linear response
         (:meth:`sample_posterior` with ``method="lrvb"``). It then draws the component of every row and its
-        missing values given the parameters: the imputations are proper.
+        missing values given the parameters: the imputations are proper. With noise, the component is drawn as
+        if no row were noise, which has no distribution of missing values.
 
         Examples
         --------

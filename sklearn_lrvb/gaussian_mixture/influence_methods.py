@@ -495,8 +495,9 @@ class InfluenceMethods(FittedAttributes):
               matrices the symmetric gradient, so that a small symmetric change of `covariance_prior` moves
               an entry by the sum of the gradient times the change.
 
-            Exact derivatives of the fit, the response of the responsibilities included, without refitting. X
-            and the other hyperparameters are held fixed, also where their defaults came from X. (Theory page
+            Exact derivatives of the fit, the response of the responsibilities included, without refitting. X,
+            the density of noise and the other hyperparameters are held fixed, also where their defaults came
+            from X; 'weight_concentration_prior' sets the prior of the weight of noise too. (Theory page
             "Influence", sensitivity to the prior.)
 
         Raises
@@ -575,7 +576,7 @@ def _without_groups(rows, counted, groups, uncertainty, tracked):
     without_score, rough : int arrays, places of the groups that have no scores, and rough ones
     """
     posterior, source = uncertainty.fitted.posterior, uncertainty.source
-    information = source.information(min(source.size, rows.n_samples * posterior.n_components))
+    information = source.information(min(source.size, rows.n_samples * posterior.n_labels))
     scores, changes = np.empty(rows.n_given), np.empty(len(groups))
     with source.threads():
         for number, (index, group) in enumerate(tracked(groups.each(rows), len(groups))):

@@ -122,8 +122,8 @@ def number_of_clusters(
 
     Notes
     -----
-    P(K | X) depends more on the prior than error bars do: see the guide, "How many clusters?". The theory
-    page "The exact posterior" has the formulas.
+    P(K | X) depends more on the prior than error bars do: see the guide, "How many clusters?". Formulas are
+    on the theory page "The exact posterior". That all rows are noise, which is no cluster, is ruled out.
 
     Examples
     --------
@@ -491,8 +491,11 @@ def _missed(fits, numbers):
         if prior.flat:
             continue
         reached = smaller.estimator.lower_bound_ - divergence_of_emptied(posterior)
-        reached += prior.weights.log_evidence(np.append(posterior.counts, 0.0))
-        reached -= posterior.prior.weights.log_evidence(posterior.counts)
+        padded = posterior.padded(prior)
+        reached += prior.weights.log_evidence(padded.label_counts)
+        reached -= posterior.prior.weights.log_evidence(posterior.label_counts)
+        if posterior.tails is not None:
+            reached += posterior.tails.negative_log_prior() - padded.tails.negative_log_prior()
         if own.estimator.lower_bound_ < reached - _SAME_BOUND:
             missed[k] = float(reached - own.estimator.lower_bound_)
     return missed

@@ -18,7 +18,8 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.occupied import (
 )
 
 # Standard errors of log A_t in nats, beside Monte Carlo's, by importance sampling. One cluster has none if it
-# is reliable (the number is above zero, to divide by). Of more clusters it misses small optima and tails.
+# is reliable (the number is above zero, to divide by). Of more clusters, or with noise or fitted degrees of
+# freedom, it misses small optima and tails.
 _OF_ONE, _RELIABLE, _UNRELIABLE = 1e-6, 0.3, 1.0
 
 # If there is no optimum, or if those found are unreliable and below it, a guess takes their place: log A_t is
@@ -44,10 +45,14 @@ class NumberEvidence:
 
     def __init__(self, fits):
         self._fits = {k: fit for k, fit in fits.items() if fit.rows is not None}
-        fitted, self._n_rows = fits[1].estimator._uncertainty.fitted, fits[1].rows.total_weight
-        self._concentration = fitted.posterior.prior.weights.prior_concentration
+        fitted = fits[1].estimator._uncertainty.fitted
+        concentration = fitted.posterior.prior.weights.prior_concentration
+        self._has_background = fitted.structure.has_background
+        # What W(K, t) depends on besides.
+        self._of_labels = concentration, fits[1].rows.total_weight, self._has_background
         self._clusters = np.arange(1, max(fits) + 1)
         rows, structure = fits[1].rows, fitted.structure
+        self._is_one_known = not (structure.has_background or structure.n_tails)
         n_products = products_of_runs(structure, rows.n_samples) * self._clusters.sum()
         self._has_runs = n_products <= _MOST_PRODUCTS and not rows.total(distance_from_whole)
         self._anchors, self._errors = self._by_importance()
@@ -57,7 +62,7 @@ class NumberEvidence:
     @cached_property
     def _joined(self):
         """log A_t, (T,), and its covariance (T, T)."""
-        return joined(self._anchors, self._errors, self._visits, self._concentration, self._n_rows)
+        return joined(self._anchors, self._errors, self._visits, *self._of_labels)
 
     def _by_importance(self):
         """log A_t by importance sampling, and standard errors: (T,) each."""
@@ -67,9 +72,9 @@ class NumberEvidence:
             is_reliable = _are_reliable(found, shares)
             least = _UNRELIABLE
             if is_reliable:
-                least = _OF_ONE if t == 1 else _RELIABLE
+                least = _OF_ONE if t == 1 and self._is_one_known else _RELIABLE
             anchors[place] = logsumexp([own.log_evidence for own in found]) if found else -np.inf
-            anchors[place] -= log_prior_factor(t, t, self._concentration, self._n_rows)
+            anchors[place] -= log_prior_factor(t, t, *self._of_labels)
             errors[place] = np.hypot(least, np.linalg.norm(shares * [own.error for own in found]))
             if t > 1 and not is_reliable and anchors[place] < anchors[place - 1] - _FALL:
                 anchors[place] = anchors[place - 1] - _FALL
@@ -84,9 +89,7 @@ class NumberEvidence:
 
     def _shares(self, k, log_parts):
         """P(t | K) of t = 1, ..., K clusters that hold rows: (K,)."""
-        return softmax(
-            log_parts[:k] + log_prior_factor(k, self._clusters[:k], self._concentration, self._n_rows)
-        )
+        return softmax(log_parts[:k] + log_prior_factor(k, self._clusters[:k], *self._of_labels))
 
     def runs(self, seed):
         """Run chains at every K above 1, from probable optima; yield after each.
@@ -97,7 +100,7 @@ class NumberEvidence:
             return
         generator = np.random.default_rng(seed)
         for k, fit in self._fits.items():
-            if k == 1:  # It holds all rows.
+            if k == 1:  # It holds rows.
                 continue
             shares = self._shares(k, self._anchors)
             smaller = [t for t in range(1, k + 1) if t in self._fits]
@@ -120,7 +123,7 @@ class NumberEvidence:
         is_fitted = np.isin(numbers, [*self._fits])
         numbers = numbers[is_fitted]
         log_parts, covariance = self._joined
-        ways = log_prior_factor(numbers[:, None], self._clusters, self._concentration, self._n_rows)
+        ways = log_prior_factor(numbers[:, None], self._clusters, *self._of_labels)
         log_evidence, shares = logsumexp(log_parts + ways, axis=1), softmax(log_parts + ways, axis=1)
         probability = softmax(log_evidence)
         if self._has_runs:
@@ -167,7 +170,8 @@ class NumberEvidence:
             return (None, None) if best is None else (best.parameters, best.weights)
         parameters, n_occupied = self._chains[k]
         visited = np.bincount(n_occupied, minlength=k + 1)[n_occupied]
-        weights = self._shares(k, self._joined[0])[n_occupied - 1] / visited
+        # Draws in which all rows are noise have no weight.
+        weights = np.append(0.0, self._shares(k, self._joined[0]))[n_occupied] / visited
         return parameters, weights / weights.sum()
 
 

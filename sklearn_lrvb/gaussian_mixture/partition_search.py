@@ -1,6 +1,7 @@
 """The partition of rows that is closest, on average, to drawn partitions.
 
-*Conventions.* S draws, N rows, K labels at most in a draw, L clusters of the partition.
+*Conventions.* S draws, N rows, K labels at most in a draw, L clusters of the partition. Where rows may be
+noise, noise is a set of rows like a cluster, and the last of the labels.
 
 The distance is the variation of information (Meila, "Comparing clusterings: an information based distance",
 2007). Let n_l and m_k be the sizes of the clusters of two partitions c and z, n_lk the number of rows that
@@ -39,21 +40,22 @@ class DrawnPartitions:
 
     Parameters
     ----------
-    labels : int array (S, N), from zero
+    labels : int array (S, N), from zero; -1 for noise
+    has_noise : bool, default=False, whether rows may be noise
 
     Attributes
     ----------
     places : int array (N, S), places of the labels of a row among the S K labels of all draws
     one_hot : sparse (N, S K), ones at these places
-    sizes : int array (S, K), numbers of rows with a label
+    sizes : int array (S, K), numbers of rows with a label; of noise the last ones
     h, slopes : (N + 1,) and (N,), h(n) and h(n + 1) - h(n)
     """
 
-    def __init__(self, labels):
-        self.labels = labels
-        (self.n_draws, self.n_rows), self.n_labels = labels.shape, int(labels.max()) + 1
+    def __init__(self, labels, has_noise=False):
+        self.labels, self.has_noise = labels, has_noise
+        (self.n_draws, self.n_rows), self.n_labels = labels.shape, int(labels.max()) + 1 + has_noise
         first = self.n_labels * np.arange(self.n_draws)
-        self.places = labels.T + first
+        self.places = labels.T % self.n_labels + first
         n_places = self.n_draws * self.n_labels
         starts = np.arange(0, self.places.size + 1, self.n_draws)
         entries = np.ones(self.places.size), self.places.ravel(), starts
@@ -66,19 +68,26 @@ class DrawnPartitions:
 
     @property
     def numbers(self):
-        """Numbers of clusters of the draws, int array (S,)."""
-        return np.count_nonzero(self.sizes, axis=1)
+        """Numbers of clusters of the draws, without noise, int array (S,)."""
+        return np.count_nonzero(self.sizes[:, : self.n_labels - self.has_noise], axis=1)
 
-    def overlaps(self, clusters):
+    @property
+    def noise_shares(self):
+        """Shares of the draws in which every row is noise, (N,)."""
+        return np.mean(self.labels == -1, axis=0)
+
+    def overlaps(self, clusters, n_clusters):
         """How many rows every cluster of a partition shares with every label of a draw, int (S, K, L)."""
-        members = clusters[:, None] == np.arange(clusters.max() + 1)
+        members = clusters[:, None] == np.arange(n_clusters)
         shared = self.one_hot.T @ members.astype(np.float64)
         return np.rint(shared).astype(np.intp).reshape(self.n_draws, self.n_labels, -1)
 
     def distances(self, clusters):
         """Variation of information between a partition and every draw, in nats, (S,)."""
-        sums = self.h[np.bincount(clusters)].sum() + self.h[self.sizes].sum(axis=1)
-        return np.maximum((sums - 2.0 * self.h[self.overlaps(clusters)].sum(axis=(1, 2))) / self.n_rows, 0.0)
+        sizes = np.bincount(clusters)
+        sums = self.h[sizes].sum() + self.h[self.sizes].sum(axis=1)
+        shared = self.h[self.overlaps(clusters, len(sizes))].sum(axis=(1, 2))
+        return np.maximum((sums - 2.0 * shared) / self.n_rows, 0.0)
 
     def means(self, values):
         """Means over draws of what belongs to the rows' labels: (S K, m) -> (N, m)."""
@@ -192,7 +201,7 @@ def closest_partition(drawn, random_state, tracked=untracked):
     random_state : numpy.random.RandomState
     tracked : Tracked, through which the random orders are gone
     """
-    best, limits = None, np.linspace(1, drawn.numbers.max(), _N_ORDERS).round()
+    best, limits = None, np.linspace(1, drawn.numbers.max() + drawn.has_noise, _N_ORDERS).round()
     for limit in tracked(limits, _N_ORDERS):
         partition = GrowingPartition(drawn)
         for row in random_state.permutation(drawn.n_rows):

@@ -4,6 +4,10 @@ Parameters are drawn and then, for each draw, a label for every row. If there ar
 only a sample gets labels that are kept. From these come the partition that is closest to the drawn ones
 (`partition_search`), and how far they are from it. All other rows are placed in its clusters by a pass, in
 which labels are drawn within a block and thrown away. So memory is that of the results.
+
+*Noise.* Rows that are noise in a draw belong together in it, as one set. So the search finds a set of them,
+as it finds clusters. Sets whose rows are noise in more than half of the draws, on average, are called noise:
+no cluster, but the label -1 and the last column of the affinities.
 """
 
 import math
@@ -49,24 +53,26 @@ class PartitionPosterior(SentenceAndNumbers):
     ----------
     labels : ndarray or Dask array of int of shape (n_samples,)
         Cluster of every row, in the partition that is closest to the draws by `expected_vi`. Clusters are
-        numbered from zero by size, the largest first: they are not the components of the mixture.
+        numbered from zero by size, the largest first: they are not the components of the mixture. Rows that
+        are noise have -1.
     certainty : ndarray or Dask array of shape (n_samples,)
         Mean posterior probability that the row belongs together with another row of its cluster; of a row
-        that is a cluster by itself, the probability that it is one.
+        that is a cluster by itself, the probability that it is one; of noise, the probability to be noise.
     affinity : ndarray or Dask array of shape (n_samples, n_clusters)
-        The same for all clusters.
+        The same for all clusters. With noise there is one more column, the last: the probability to be noise.
     stability : ndarray of shape (n_clusters,)
         How well the draws reproduce a cluster, between 0 and 1: the mean of the Jaccard index (rows in both
-        over rows in either) with the most similar cluster of the draw.
+        over rows in either) with the most similar cluster of the draw. With noise there is one more number,
+        the last: the same of the rows that are noise, here and in the draw.
     expected_vi : float
         Mean variation of information between this partition and the draws, in nats. It is the information
         that two partitions do not share: 0 where they are the same, and at most the logarithm of the number
-        of rows. The search has found no partition with a smaller mean.
+        of rows. The search has found no partition with a smaller mean. Noise counts as a cluster.
     number_known_vi : float
         The same mean if the number of clusters of each draw were known, with a partition for each number that
         20 draws or more have.
     n_clusters_draws : ndarray of int of shape (n_draws,)
-        Number of clusters among the sampled rows in every draw.
+        Number of clusters among the sampled rows in every draw, without noise.
     vi_draws : ndarray of shape (n_draws,)
         Variation of information between this partition and every draw, in nats.
     ball_radius : float
@@ -75,7 +81,7 @@ class PartitionPosterior(SentenceAndNumbers):
         Numbers of the draws at the ends of the credible ball: "horizontal", the farthest; "upper", the
         farthest with the fewest clusters; "lower", the farthest with the most (Wade and Ghahramani, 2018).
     label_draws : ndarray of int of shape (n_draws, n_sampled)
-        Components of the sampled rows in every draw. Their order may differ between draws.
+        Components of the sampled rows in every draw, -1 for noise. Their order may differ between draws.
     sampled_rows : ndarray of int of shape (n_sampled,)
         Numbers of the rows of X that the search has seen, ascending: all that count, or a random sample
         of them. A row that counts w times is there w times.
@@ -87,6 +93,8 @@ class PartitionPosterior(SentenceAndNumbers):
         What the draws are, and how good.
     number_note : str
         What has decided the number of clusters.
+    has_noise : bool
+        Whether the mixture has noise.
 
     See Also
     --------
@@ -130,16 +138,17 @@ class PartitionPosterior(SentenceAndNumbers):
     n_rows: int
     note: str
     number_note: str
+    has_noise: bool = False
 
     @property
     def n_clusters(self) -> int:
-        """Number of clusters of the partition."""
-        return len(self.stability)
+        """Number of clusters of the partition, without noise."""
+        return len(self.stability) - self.has_noise
 
     @property
     def cluster_sizes(self) -> NDArray[np.intp]:
         """Number of sampled rows in every cluster, of shape (n_clusters,)."""
-        return np.bincount(self.sampled_labels)
+        return np.bincount(self.sampled_labels[self.sampled_labels >= 0], minlength=self.n_clusters)
 
     @property
     def n_clusters_frequencies(self) -> dict[int, float]:
@@ -148,7 +157,7 @@ class PartitionPosterior(SentenceAndNumbers):
         return dict(zip(numbers.tolist(), (counts / counts.sum()).tolist(), strict=True))
 
     def coclustering(self, rows: ArrayLike) -> NDArray[np.float64]:
-        """Posterior probabilities that rows belong together.
+        """Posterior probabilities that rows belong together; rows that are noise do.
 
         Parameters
         ----------
@@ -183,8 +192,10 @@ class PartitionPosterior(SentenceAndNumbers):
         rows = f"{len(self.sampled_rows)}{' sampled' * self.is_sample} rows"
         n_unsure = np.sum(self.sampled_certainty < UNSURE)
         said = [f"{_clusters(self.n_clusters)}."]
+        if self.has_noise:
+            said.append(f"Noise: {np.sum(self.sampled_labels == -1)} of {rows}.")
         said.append(f"The certainty of {n_unsure} of {rows} is below {UNSURE}.")
-        least = int(self.stability.argmin())
+        least = int(self.stability[: max(self.n_clusters, 1)].argmin())
         if self.n_clusters > 1 and round(self.stability[least], 2) < 1.0:
             said.append(f"Least stable is cluster {least} (stability {self.stability[least]:.2f}).")
         if np.median(self.n_clusters_draws) > self.n_clusters:
@@ -209,7 +220,8 @@ class PartitionPosterior(SentenceAndNumbers):
         )
         return [
             ("sampled rows of each" if self.is_sample else "rows of each", _listed(self.cluster_sizes, "d")),
-            ("stability of each", _listed(self.stability, ".2f")),
+            ("stability of each", _listed(self.stability[: self.n_clusters], ".2f")),
+            *([("stability of noise", f"{self.stability[-1]:.2f}")] if self.has_noise else []),
             ("clusters in the draws", numbers),
             ("mean distance to draws", f"{self.expected_vi:.3g} nats (variation of information)"),
             ("95 % of draws within", f"{self.ball_radius:.3g} nats, with {self._numbers_in_ball()}"),
@@ -222,7 +234,7 @@ class PartitionPosterior(SentenceAndNumbers):
 
 
 def _clusters(number):
-    return f"{number} cluster{'s' * (number > 1)}"
+    return f"{number} cluster{'s' * (number != 1)}"
 
 
 def _listed(values, form):
@@ -303,18 +315,23 @@ class Placement:
 
     The results, (2 + L, n), are the cluster, certainty and affinities. Rows of the search keep theirs.
 
+    With noise the last of the L is noise. A row is placed there only if it is noise in more than half of the
+    draws: for a row in doubt between large clusters, noise of few rows would otherwise cost the least.
+
     Parameters
     ----------
     random_labels : RandomLabels
-    tables : list of (K, S, 2 L), of every source what a label adds to the costs and the affinities
+    tables : list of (number of labels, S, 2 L)
+        Of every source, what a label adds to the costs and the affinities.
     slopes : (L,), dh of the clusters' sizes
     sampled_rows : int array (n,), ascending, numbers of the rows of the search
     of_sampled : (2 + L, n), their results
+    has_noise : bool
     """
 
-    def __init__(self, random_labels, tables, slopes, sampled_rows, of_sampled):
+    def __init__(self, random_labels, tables, slopes, sampled_rows, of_sampled, has_noise):
         self._random_labels, self._tables, self._slopes = random_labels, tables, slopes
-        self._sampled_rows, self._of_sampled = sampled_rows, of_sampled
+        self._sampled_rows, self._of_sampled, self._has_noise = sampled_rows, of_sampled, has_noise
         self.workload = random_labels.workload
 
     def __call__(self, block):
@@ -325,7 +342,11 @@ class Placement:
             sums += table.T @ assigned.reshape(len(table), -1)
         costs = self._slopes[:, None] + sums[:n_clusters]
         affinity = np.clip(sums[n_clusters:], 0.0, 1.0)  # Sums of shares may exceed one by rounding.
+        if self._has_noise:
+            costs[-1, affinity[-1] <= 0.5] = np.inf
         labels = costs.argmin(axis=0)
+        if self._has_noise:
+            labels[labels == n_clusters - 1] = -1
         results = np.concatenate([[labels, affinity[labels, np.arange(block.n_rows)]], affinity])
         places = np.searchsorted(self._sampled_rows, block.numbers)
         is_sampled = self._sampled_rows.take(places, mode="clip") == block.numbers
@@ -358,19 +379,24 @@ def partition_posterior(sources, given, max_rows, random_state, notes, tracked=u
     index, sample = rows.at(rows.total_weight / n_all * (chosen + 0.5))
     if rows.n_samples < given.n_given:
         index = np.flatnonzero(given.which_count())[index]
-    labels = label_draws(sample, sources, seed)
-    drawn = DrawnPartitions(labels)
+    labels, has_noise = label_draws(sample, sources, seed), sources[0].posterior.structure.has_background
+    drawn = DrawnPartitions(labels, has_noise)
     clusters = closest_partition(drawn, random_state, untracked if goes_on else tracked)
+    sizes = np.bincount(clusters)
+    if has_noise:
+        clusters, sizes = _with_noise(drawn, clusters)
     distances, numbers = drawn.distances(clusters), drawn.numbers
-    overlaps = drawn.overlaps(clusters)
-    affinity = _affinities(drawn, clusters, overlaps)
+    overlaps = drawn.overlaps(clusters, len(sizes))
+    affinity = _affinities(drawn, clusters, overlaps, sizes)
     certainty = affinity[np.arange(n_sampled), clusters]
+    sampled_labels = np.where(clusters == len(sizes) - has_noise, -1, clusters)
     placement = Placement(
         RandomLabels(sources, seed, repetition=1),
-        _tables(drawn, sources, overlaps, clusters),
-        drawn.slopes.take(np.bincount(clusters), mode="clip"),
+        _tables(drawn, sources, overlaps, sizes),
+        drawn.slopes.take(sizes, mode="clip"),
         index,
-        np.vstack([clusters, certainty, affinity.T]),
+        np.vstack([sampled_labels, certainty, affinity.T]),
+        has_noise,
     )
     placed = given.each(
         placement,
@@ -383,7 +409,7 @@ def partition_posterior(sources, given, max_rows, random_state, notes, tracked=u
         labels=placed[:, 0].astype(np.intp),
         certainty=placed[:, 1],
         affinity=placed[:, 2:],
-        stability=_stability(drawn, clusters, overlaps),
+        stability=_stability(drawn, overlaps, sizes),
         expected_vi=float(distances.mean()),
         number_known_vi=_number_known(drawn, clusters, random_state),
         n_clusters_draws=numbers,
@@ -392,45 +418,75 @@ def partition_posterior(sources, given, max_rows, random_state, notes, tracked=u
         ball_bounds=ball_bounds,
         label_draws=labels,
         sampled_rows=index,
-        sampled_labels=clusters,
+        sampled_labels=sampled_labels,
         sampled_certainty=certainty,
         n_rows=n_all,
         note=notes[0],
         number_note=notes[1],
+        has_noise=has_noise,
     )
 
 
-def _affinities(drawn, clusters, overlaps):
-    """Mean probabilities of being together with the other rows of every cluster, (N, L)."""
-    sizes, own = np.bincount(clusters), (np.arange(drawn.n_rows), clusters)
+def _with_noise(drawn, clusters):
+    """The partition in which sets of rows that mostly are noise are one, and the last one.
+
+    Parameters
+    ----------
+    drawn : DrawnPartitions
+    clusters : int array (N,), numbered from zero
+
+    Returns
+    -------
+    clusters : int array (N,)
+    sizes : int array (L,), that of noise may be zero
+    """
+    is_noise = np.bincount(clusters, drawn.noise_shares) > 0.5 * np.bincount(clusters)
+    n_clusters = np.sum(~is_noise)
+    clusters = np.where(is_noise, n_clusters, np.cumsum(~is_noise) - 1)[clusters]
+    return clusters, np.bincount(clusters, minlength=n_clusters + 1)
+
+
+def _affinities(drawn, clusters, overlaps, sizes):
+    """Mean probabilities of being together with the other rows of a cluster, or of being noise: (N, L)."""
+    own = np.arange(drawn.n_rows), clusters
     shared = drawn.means(overlaps.reshape(-1, len(sizes)).astype(np.float64))
-    affinity = shared / sizes
+    affinity = shared / np.maximum(sizes, 1)
     alone = drawn.means((drawn.sizes.ravel() == 1).astype(np.float64))
     others = sizes[clusters] - 1
     affinity[own] = np.where(others > 0, (shared[own] - 1.0) / np.maximum(others, 1), alone)
+    if drawn.has_noise:
+        affinity[:, -1] = drawn.noise_shares
     return np.clip(affinity, 0.0, 1.0)
 
 
-def _tables(drawn, sources, overlaps, clusters):
+def _tables(drawn, sources, overlaps, sizes):
     """What a label adds to the cost of each cluster and to the affinity, by source: list of (K, S, 2 L)."""
-    scale = np.concatenate(
-        [-2.0 * drawn.slopes.take(overlaps, mode="clip"), overlaps / np.bincount(clusters)], axis=2
-    )
+    shares = overlaps / np.maximum(sizes, 1)
+    if drawn.has_noise:
+        shares[:, :, -1] = 0.0
+        shares[:, -1, -1] = 1.0
+    scale = np.concatenate([-2.0 * drawn.slopes.take(overlaps, mode="clip"), shares], axis=2)
+    scale, of_noise = np.split(scale, [drawn.n_labels - drawn.has_noise], axis=1)
     tables, start = [], 0
     for source in sources:
-        stop, n_components = start + len(source.draws), source.posterior.n_components
-        own = np.zeros((n_components, stop - start, scale.shape[2]))
-        seen = scale[start:stop, :n_components].swapaxes(0, 1)
+        stop, posterior = start + len(source.draws), source.posterior
+        own = np.zeros((posterior.n_labels, stop - start, scale.shape[2]))
+        seen = scale[start:stop, : posterior.n_components].swapaxes(0, 1)
         own[: len(seen)] = seen / drawn.n_draws
+        own[posterior.n_components :] = of_noise[start:stop].swapaxes(0, 1) / drawn.n_draws
         tables.append(own)
         start = stop
     return tables
 
 
-def _stability(drawn, clusters, overlaps):
-    """Mean of the largest Jaccard index of each cluster with those of a draw, (L,)."""
-    either = np.bincount(clusters) + drawn.sizes[:, :, None] - overlaps
-    return (overlaps / either).max(axis=1).mean(axis=0)
+def _stability(drawn, overlaps, sizes):
+    """Mean of the largest Jaccard index of each cluster with those of a draw, of noise with noise: (L,)."""
+    either = sizes + drawn.sizes[:, :, None] - overlaps
+    # Without noise, here and in the draw, noise is the same.
+    similar = np.divide(overlaps, either, out=np.ones(overlaps.shape), where=either > 0)
+    if drawn.has_noise:
+        similar[:, -1, :-1] = similar[:, :-1, -1] = 0.0
+    return similar.max(axis=1).mean(axis=0)
 
 
 def credible_ball(distances, numbers):
@@ -465,7 +521,7 @@ def _number_known(drawn, clusters, random_state):
     if len(numbers) == 1:
         return float(drawn.distances(clusters).mean())
     for number in numbers:
-        some = DrawnPartitions(drawn.labels[drawn.numbers == number])
+        some = DrawnPartitions(drawn.labels[drawn.numbers == number], drawn.has_noise)
         if some.n_draws >= _FEWEST_DRAWS:
             total += some.distances(improved_partition(some, clusters, random_state)).sum()
         else:

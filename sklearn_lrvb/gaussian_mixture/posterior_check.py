@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.labels import are_in_order, evidence_of_all_copies
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import mean_shifts
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS
 from sklearn_lrvb.reports.sentence import SentenceAndNumbers
 from sklearn_lrvb.row_blocks import untracked
 from sklearn_lrvb.verdict import Verdict
@@ -172,7 +171,8 @@ def checked_posterior(sampler, rows, n_draws, random_state, names, tracked=untra
     names : ndarray of str (D,)
     tracked : Tracked, through which the batches of draws are gone
     """
-    shifts, errors, log_ratios = mean_shifts(sampler, rows, random_state, PARAMETERS)
+    parameters = sampler.fitted.targets.parameters
+    shifts, errors, log_ratios = mean_shifts(sampler, rows, random_state, parameters)
     found = {}
     if n_draws >= LEAST_DRAWS:
         parameters, weights = sampler.importance(rows, n_draws, random_state, tracked)

@@ -27,9 +27,12 @@ _COMPUTED_ON_ACCESS = {
     "posterior_covariance_",
     "posterior_std_",
     "weights_std_",
+    "noise_weight_std_",
     "means_std_",
     "covariances_std_",
     "precisions_std_",
+    "scales_std_",
+    "tails_std_",
 }
 
 
@@ -77,7 +80,9 @@ class PosteriorMethods(SamplingMethods):
         precision[1,x0,x0] 0.021
         """
         fitted = self._fitted
-        values = (fitted.posterior.expectations.log_weights, self.means_, self.precisions_)
+        values = [fitted.posterior.expectations.log_weights, self.means_, self.precisions_]
+        if fitted.structure.n_tails:
+            values.append(np.log(self.tails_))
         named = zip(fitted.targets.theta, map(np.asarray, values), strict=True)
         return np.concatenate([target.flat(value) for target, value in named])
 
@@ -234,7 +239,24 @@ class PosteriorMethods(SamplingMethods):
         ValueError, MemoryError
             As `posterior_covariance_`.
         """
-        return self._uncertainty.std("weights")
+        return self._uncertainty.std("weights")[: len(self.weights_)]
+
+    @property
+    @refused_as_missing
+    def noise_weight_std_(self) -> float:
+        """Posterior standard deviation of `noise_weight_`, without unit; only with noise.
+
+        By linear response and the delta method, at first access. The density of noise is taken as known.
+
+        Raises
+        ------
+        ValueError, MemoryError
+            As `posterior_covariance_`.
+        """
+        uncertainty = self._uncertainty
+        if not uncertainty.fitted.structure.has_background:
+            raise AttributeError("noise_weight_std_ belongs to a fit with noise: pass noise=True, and fit.")
+        return uncertainty.std("weights")[-1]
 
     @property
     @refused_as_missing
@@ -279,6 +301,34 @@ class PosteriorMethods(SamplingMethods):
         """
         return self._uncertainty.std("precisions")
 
+    @property
+    @refused_as_missing
+    def scales_std_(self) -> NDArray[np.float64]:
+        """Posterior standard deviations of `scales_`, in its shape and unit; of Student's t components.
+
+        By linear response (paper, Equation 11) and the delta method, at first access.
+
+        Raises
+        ------
+        ValueError, MemoryError
+            As `posterior_covariance_`.
+        """
+        return self._uncertainty.std("scales")
+
+    @property
+    @refused_as_missing
+    def tails_std_(self) -> NDArray[np.float64] | float:
+        """Posterior standard deviations of `tails_`, in its shape, without unit; where they are fitted.
+
+        By linear response and the delta method from the logarithm of the degrees of freedom, at first access.
+
+        Raises
+        ------
+        ValueError, MemoryError
+            As `posterior_covariance_`.
+        """
+        return self._uncertainty.std("tails")
+
     def get_posterior_covariance(
         self,
         target: str | Sequence[str] = "all",
@@ -295,10 +345,10 @@ class PosteriorMethods(SamplingMethods):
 
         Parameters
         ----------
-        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'all'} or a list of \
-                them, default='all'
-            'all' is log weights, means and precisions. Of matrices the unique entries are
-            reported, in the order of `posterior_names_`; weights and covariances by the delta method.
+        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'scales', 'tails', \
+                'log_tails', 'all'} or a list of them, default='all'
+            'all' is those of `posterior_names_`. Of matrices the unique entries are reported, in that order;
+            weights, covariances, scales and tails by the delta method.
 
         method : {'auto', 'lrvb', 'exact', 'mean_field', 'sandwich', 'bootstrap'}, default='auto'
             'lrvb': linear response (paper, Equation 11). 'exact': the exact posterior, by draws. 'auto': the
@@ -368,7 +418,8 @@ class PosteriorMethods(SamplingMethods):
         array([[8.6, 0. ],
                [0. , 4.7]])
         """
-        targets, design = checked_targets(target), (groups, strata, strata_sizes)
+        targets = checked_targets(target, self._uncertainty.targets.parameters)
+        design = groups, strata, strata_sizes
         method = checked_method(method, "mean_field", *OF_SAMPLES)
         if method == "mean_field" and not are_given(design):
             rows = self._training_rows(X, sample_weight, self._uncertainty.fitted)
@@ -379,7 +430,7 @@ class PosteriorMethods(SamplingMethods):
     def posterior_summary(
         self,
         interval: float = 0.95,
-        target: str | Sequence[str] = ("weights", "log_weights", "means", "precisions", "covariances"),
+        target: str | Sequence[str] | None = None,
         min_count: float = 0.0,
         method: str = "auto",
         X: ArrayLike | None = None,
@@ -397,10 +448,10 @@ class PosteriorMethods(SamplingMethods):
         interval : float, default=0.95
             Probability of the central credible interval, above 0 and below 1.
 
-        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'all'} or a list of \
-                them, default=('weights', 'log_weights', 'means', 'precisions', 'covariances')
-            Which parameters, in this order; of matrices the unique entries. 'all' is log weights, means and
-            precisions.
+        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'scales', 'tails', \
+                'log_tails', 'all'} or a list of them, default=None
+            Which parameters, in this order; of matrices the unique entries. 'all' is `posterior_names_`; None
+            is weights, log weights, means, precisions, scales, covariances and tails, if there are any.
 
         min_count : float, default=0.0
             Parameters of components with fewer expected rows are left out: 0.5 leaves out empty ones.
@@ -468,7 +519,8 @@ class PosteriorMethods(SamplingMethods):
         Linear response is good: sds within 10 %, means within 0.2 sd.
         """
         uncertainty = self._uncertainty
-        targets = checked_targets(target)
+        known = uncertainty.targets
+        targets = known.reported if target is None else checked_targets(target, known.parameters)
         require_interval(interval)
         holding(uncertainty.targets.posterior.counts, min_count)
         pd = required_pandas("posterior_summary")

@@ -88,8 +88,9 @@ class SamplingMethods(FittedAttributes):
         Returns
         -------
         draws : dict of ndarray
-            "weights", which sum to one; "means", in units of X; "precisions" and "covariances", each other's
-            inverses; with a first axis of n_draws before those of the attribute.
+            "weights", which sum to one, that of noise last; "means", in units of X; "precisions" and
+            "covariances", each other's inverses; with a first axis of n_draws. Of Student's t these inverses
+            are "scales", "covariances" nu/(nu - 2) times as large, and fitted nu are "tails".
 
         Raises
         ------
@@ -112,8 +113,7 @@ class SamplingMethods(FittedAttributes):
         Notes
         -----
         By linear response, weights and precisions come from the families of q, with its variances and
-        correlations, and means from normal distributions given the precisions. Where no row is ambiguous, as
-        with one component, these are draws of the exact posterior.
+        correlations, and means from normal distributions given the precisions.
 
         The exact posterior has other modes, one for every order of the components at least. Draws get the
         order of the fit back; chains that leave for quite another mode are left out, if the others suffice.
@@ -391,7 +391,8 @@ class SamplingMethods(FittedAttributes):
         -----
         The partition has the smallest mean *variation of information* to the draws that a search finds. The
         number of components is that of the fit; `number_of_clusters` says how probable it is, and its result
-        has this method too, averaged over the numbers. (Theory page "Partitions".)
+        has this method too, averaged over the numbers. With noise, rows that are noise are one set in each
+        draw; in the result they have the label -1, as in `predict`. (Theory page "Partitions".)
 
         Examples
         --------
@@ -485,8 +486,10 @@ class SamplingMethods(FittedAttributes):
             A DataTree for ArviZ 1.0 and later, where arviz-base is installed; otherwise the InferenceData of
             arviz 0.x. The groups, each variable with the dimensions chain (of length one) and draw in front:
 
-            * posterior: "weights" (component); "means" (component, feature); "precisions" and "covariances"
-              with the axes of the attribute, named component, feature and other_feature.
+            * posterior: "weights" (component; with noise label, which has "0", "1", ..., "noise"); "means"
+              (component, feature); "precisions", "covariances" and, of heavy tails, "scales" with the axes of
+              the attribute, named component, feature and other_feature; fitted "tails" (component where each
+              has its own).
             * log_likelihood: "X" (row), in nats. Rows of weight zero are left out.
             * observed_data: "X" (row, feature); constant_data: "sample_weight" (row), where it was given.
 
@@ -570,12 +573,16 @@ def _posterior_groups(draws, structure, feature_names):
     by_component = () if structure.shares_precision else ("component",)
     of_precisions = (*by_component, *("feature", "other_feature")[: len(structure.prior_shape)])
     axes = {
-        "weights": ("component",),
+        "weights": ("label",) if structure.has_background else ("component",),
         "means": ("component", "feature"),
         "precisions": of_precisions,
         "covariances": of_precisions,
+        "scales": of_precisions,
+        "tails": ("component",) if structure.n_tails > 1 else (),
     }
     coords = {"component": np.arange(structure.n_components), "feature": feature_names}
+    if structure.has_background:
+        coords["label"] = [*map(str, coords["component"]), "noise"]
     if "other_feature" in of_precisions:
         coords["other_feature"] = feature_names
     return {

@@ -125,7 +125,24 @@ def fitted_twin(estimator, fitted):
     Returns
     -------
     twin : BayesianGaussianMixture
+
+    Raises
+    ------
+    ValueError
+        If the fit has a noise component, which that class does not know.
     """
+    if fitted.structure.has_background:
+        raise ValueError(
+            "BayesianGaussianMixture has no noise component, and this fit has "
+            f"noise={fitted.model['noise']!r}. (a) Convert a fit with noise=None to the rows that are no "
+            "noise, X[mixture.predict(X) >= 0]. (b) Use this mixture as it is: it has scikit-learn's methods."
+        )
+    if fitted.structure.has_scales:
+        raise ValueError(
+            "BayesianGaussianMixture has no Student's t components, and this fit has "
+            f"tails={fitted.model['tails']!r}. (a) Convert a fit with tails='normal'. (b) Use this mixture "
+            "as it is: it has scikit-learn's methods."
+        )
     parameters = parameters_of(estimator)
     # The parameters of the fit count, also where others have been set since.
     given = fitted.model | {"n_components": fitted.posterior.n_components}

@@ -8,8 +8,10 @@ from catalogue import unique
 from scipy.spatial.distance import cdist
 from sklearn.mixture import BayesianGaussianMixture
 
-from benchmarks.accuracy import coverage
+from benchmarks.accuracy import coverage, heavy_tails, outliers
 from benchmarks.accuracy.surplus import fits, section
+from benchmarks.problems.heavy_tails import HeavyTails
+from benchmarks.problems.outliers import outlier_table
 from benchmarks.problems.populations import SCENARIOS
 from sklearn_lrvb import LRVBGaussianMixture
 
@@ -108,3 +110,59 @@ def test_a_pseudo_truth_is_the_truth_where_the_model_is_right():
     order = cdist(truth["means"], found["means"]).argmin(axis=1)
     for group, values in coverage.ordered(found, order).items():
         np.testing.assert_allclose(values, truth[group], atol=0.05, err_msg=group)
+
+
+def test_noise_moves_means_less_than_outliers_do(measured):
+    by_setting = {}
+    for row in measured("outliers"):
+        by_setting.setdefault(row["setting"], {})[row["method"]] = row
+    for methods in by_setting.values():
+        assert methods["clean"]["shift"] == 0.0
+        assert methods["clean"]["found"] == methods["clean"]["n_outliers"]
+        assert methods["plain"]["found"] == methods["theirs"]["found"] == 0
+        assert set(outliers.METHODS) == set(methods)
+    contaminated = by_setting["20 % uniform, P = 2"]
+    assert contaminated["noise"]["shift"] < 0.5 * contaminated["plain"]["shift"]
+    assert contaminated["noise"]["agreement"] > contaminated["plain"]["agreement"]
+    assert by_setting["clean, P = 2"]["noise"]["lost"] == 0
+
+
+def test_shifts_of_means_do_not_depend_on_the_order_of_components_or_on_units():
+    table = outlier_table("clean", 2, 0)
+    clean, _ = outliers._clean(table)
+    moved = clean.means_[::-1] + 2.0 * clean.means_std_[::-1]
+    assert outliers._shifts(clean, moved) == pytest.approx({"shift": 2.0, "farthest": 2.0})
+    scaled = LRVBGaussianMixture(**outliers._ARGUMENTS, init_params=clean.predict_proba(table.X)).fit(
+        10 * table.X
+    )
+    assert outliers._shifts(scaled, 10 * moved) == pytest.approx({"shift": 2.0, "farthest": 2.0}, rel=1e-4)
+
+
+def test_heavy_tails_have_every_method_and_group(measured):
+    rows = measured("heavy_tails")
+    found = {(row["method"], row["group"]) for row in rows}
+    of_all = {
+        (method, group) for method in heavy_tails.METHODS for group in ("weights", "means", "covariances")
+    }
+    assert found == of_all | {("student", "scales")}
+    for row in rows:
+        assert 0 <= row["coverage"] <= 1
+    rmse = {(row["method"], row["group"]): row["rmse"] for row in rows}
+    assert rmse["student", "covariances"] < rmse["normal", "covariances"]
+
+
+def test_errors_of_heavy_tails_are_of_the_same_parameters_as_their_sds():
+    problem = HeavyTails(5.0, 8.0, n_components=3)
+    X, truth = problem.simulate(0), heavy_tails._truth(problem)
+    mixture = heavy_tails._fitted(problem, X, {"tails": "student"})
+    order = cdist(truth["means"], mixture.means_).argmin(axis=1)
+    found = heavy_tails._compared(mixture, X, "lrvb", problem, truth)
+    entries = np.triu_indices(2)
+    values = {"weights": mixture.weights_, "means": mixture.means_}
+    sds = {"weights": mixture.weights_std_, "means": mixture.means_std_}
+    values["covariances"] = mixture.covariances_[:, *entries]
+    sds["covariances"] = mixture.covariances_std_[:, *entries]
+    for group, own in values.items():
+        errors, own_sds = found[group]
+        np.testing.assert_allclose(errors, own[order].ravel() - truth[group].ravel())
+        np.testing.assert_allclose(own_sds, sds[group][order].ravel())

@@ -4,11 +4,13 @@ import urllib.error
 
 import numpy as np
 import pytest
-from scipy.spatial.distance import cdist
+import scipy.stats
+from scipy.spatial.distance import cdist, pdist
 from sklearn.utils import Bunch
 
 from benchmarks.harness.measuring import Settings
-from benchmarks.problems import digits, paper_mixtures
+from benchmarks.problems import digits, outliers, paper_mixtures
+from benchmarks.problems.heavy_tails import HEAVY_TAILS, HeavyTails
 from benchmarks.problems.populations import SCENARIOS
 from benchmarks.problems.surplus_problems import COLUMNS, KNOWN, Clusters, random_problems
 
@@ -152,6 +154,47 @@ def test_rows_of_a_population_have_its_moments(scenario):
     assert len(scenario.simulate(1)) == scenario.n_samples
     assert not np.array_equal(scenario.simulate(1), scenario.simulate(2))
     np.testing.assert_array_equal(scenario.simulate(1), scenario.simulate(1))
+
+
+@pytest.mark.parametrize("kind", outliers.KINDS)
+def test_outliers_are_as_many_and_as_far_as_they_say(kind):
+    table = outliers.outlier_table(kind, 5, 0)
+    rows, others = table.X[~table.is_outlier], table.X[table.is_outlier]
+    assert len(others) == round(outliers.KINDS[kind].share * outliers.N_SAMPLES)
+    assert len(table.X) == outliers.N_SAMPLES
+    means = [rows[table.labels[~table.is_outlier] == k].mean(axis=0) for k in range(outliers.N_CLUSTERS)]
+    np.testing.assert_allclose(means, table.population.means, atol=0.6)
+    if "uniform" in kind:
+        assert ((rows.min(axis=0) <= others) & (others <= rows.max(axis=0))).all()
+    if "1000" in kind:
+        distances = np.linalg.norm((others - rows.mean(axis=0)) / rows.std(axis=0), axis=1)
+        np.testing.assert_allclose(distances, 1000.0)
+    if "3 times" in kind:
+        precision = np.linalg.inv(np.cov(rows.T))
+        squares = np.einsum("np,pq,nq->n", others - rows.mean(axis=0), precision, others - rows.mean(axis=0))
+        np.testing.assert_allclose(squares.mean(), 9 * 5, rtol=0.25)
+    again, other = outliers.outlier_table(kind, 5, 0), outliers.outlier_table(kind, 5, 1)
+    np.testing.assert_array_equal(table.X, again.X)
+    assert not np.array_equal(table.X, other.X)
+
+
+def test_heavy_tailed_rows_have_the_scales_and_degrees_of_freedom_that_they_say():
+    # squared distances in the metric of the scale matrix, over P, have an F distribution with P and nu
+    problem = HeavyTails(5.0, 1e3, n_components=3, n_samples=100_000)
+    X = problem.simulate(0)
+    labels = cdist(X, problem.population.means).argmin(axis=1)
+    np.testing.assert_allclose(np.bincount(labels) / len(X), problem.population.weights, atol=0.01)
+    gaps = X - problem.population.means[labels]
+    squares = np.einsum("np,npq,nq->n", gaps, np.linalg.inv(problem.scales)[labels], gaps)
+    assert scipy.stats.kstest(squares / 2, scipy.stats.f(2, 5).cdf).pvalue > 0.01
+
+
+def test_centers_of_heavy_tailed_clusters_are_equally_far_apart():
+    assert len({problem.name for problem in HEAVY_TAILS}) == len(HEAVY_TAILS) == 16
+    for problem in HEAVY_TAILS:
+        np.testing.assert_allclose(pdist(problem.population.means), problem.distance)
+        assert problem.simulate(0).shape == (1000, problem.n_features)
+        np.testing.assert_array_equal(problem.simulate(0), problem.simulate(0))
 
 
 def _outer(vectors):

@@ -277,3 +277,20 @@ def test_corner_plots_of_very_many_features_are_refused():
     estimator = mixture({"covariance_type": "diag"}, n_components=1).fit(rows)
     with pytest.raises(ValueError, match="13 features has 91 panels, too small to read: choose at most 12"):
         ComponentDisplay.from_estimator(estimator, features=range(13))
+
+
+def test_noise_is_grey_and_has_its_weight_in_the_legend():
+    rows = np.concatenate([X, np.random.default_rng(0).uniform(-20.0, 20.0, size=(30, 2))])
+    estimator = mixture({}, noise=True).fit(rows)
+    display = ComponentDisplay.from_estimator(estimator, rows)
+    labels = estimator.predict(rows)
+    assert np.any(labels == -1)
+    assert len(display.points_) == 3
+    np.testing.assert_array_equal(display.points_[0].get_offsets(), rows[labels == -1])
+    red, green, blue = display.points_[0].get_facecolors()[0, :3]
+    assert red == green == blue
+    texts = [text.get_text() for text in display.legend_.get_texts()]
+    expected = f"noise: weight {estimator.noise_weight_:.3f} ± {estimator.noise_weight_std_:.3f}"
+    assert texts[2] == expected
+    over_one = ComponentDisplay.from_estimator(estimator, rows, features=[0])
+    assert "density of the components" in [text.get_text() for text in over_one.legend_.get_texts()]

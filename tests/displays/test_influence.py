@@ -4,11 +4,18 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from catalogue import COVARIANCE_TYPES, assert_equal_to_rounding, fitted, mixture, overlapping, three_blobs
+from catalogue import (
+    COVARIANCE_TYPES,
+    TARGETS,
+    assert_equal_to_rounding,
+    fitted,
+    mixture,
+    overlapping,
+    three_blobs,
+)
 
 from sklearn_lrvb.displays import ComponentDisplay, InfluenceDisplay, PosteriorStdDisplay
 from sklearn_lrvb.displays.selection import parameter_entry
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import TARGETS
 
 each_covariance_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 X = overlapping()
@@ -359,3 +366,19 @@ def test_a_landscape_of_one_feature_is_a_line(perturb):
     assert_equal_to_rounding(drawn, expected)
     assert places[0] < X[:, 0].min() < X[:, 0].max() < places[-1]
     assert display.zero_line_.get_ydata() == [0.0, 0.0]
+
+
+def test_the_weight_of_noise_is_named():
+    estimator = mixture({}, noise=True).fit(overlapping())
+    display = InfluenceDisplay.from_estimator(
+        estimator, overlapping(), target="weights", component="noise", perturb="weight"
+    )
+    expected = estimator.influence(overlapping(), "weights", "weight")[:, -1]
+    np.testing.assert_allclose(display.influence, expected, rtol=1e-12)
+    assert display.label == "d weight[noise] / d weight of the point"
+    with pytest.raises(ValueError, match="component='noise' is for target='weights'"):
+        InfluenceDisplay.from_estimator(estimator, overlapping(), component="noise")
+    with pytest.raises(ValueError, match=r"component='noise' is for .* of a fit with noise"):
+        InfluenceDisplay.from_estimator(
+            mixture({}).fit(overlapping()), overlapping(), target="weights", component="noise"
+        )

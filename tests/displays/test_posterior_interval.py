@@ -3,12 +3,19 @@
 import numpy as np
 import pandas as pd
 import pytest
-from catalogue import COVARIANCE_TYPES, assert_equal_to_rounding, fitted, mixture, overlapping, three_blobs
+from catalogue import (
+    COVARIANCE_TYPES,
+    TARGETS,
+    assert_equal_to_rounding,
+    fitted,
+    mixture,
+    overlapping,
+    three_blobs,
+)
 from matplotlib import pyplot as plt
 from scipy.special import ndtri
 
 from sklearn_lrvb.displays import PosteriorIntervalDisplay
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import TARGETS
 
 each_covariance_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 X = overlapping()
@@ -266,3 +273,18 @@ def test_exact_intervals_are_those_of_the_exact_summary(covariance_type):
     state = estimator.posterior_check(rows, random_state=0).state
     assert list(by_itself.lower) == ["lrvb" if state == "good" else "exact", "mean_field"]
     plt.close("all")
+
+
+def test_noise_has_a_row_where_there_are_weights():
+    estimator = mixture({}, noise=True).fit(overlapping())
+    display = PosteriorIntervalDisplay.from_estimator(
+        estimator, target=["weights", "means"], methods=["lrvb"]
+    )
+    assert [text.get_text() for text in display.axes_.flat[0].get_yticklabels()] == ["0", "1", "noise"]
+    assert [text.get_text() for text in display.axes_.flat[1].get_yticklabels()] == ["0", "1"]
+    place = display.names.tolist().index("weight[noise]")
+    assert display.mean["lrvb"][place] == estimator.noise_weight_
+    chosen = PosteriorIntervalDisplay.from_estimator(
+        estimator, target="weights", components=[1], methods=["lrvb"]
+    )
+    assert chosen.names.tolist() == ["weight[1]"]

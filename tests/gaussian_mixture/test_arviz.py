@@ -10,6 +10,7 @@ from catalogue import (
     COVARIANCE_TYPES,
     MODELS,
     WEIGHT_PRIORS,
+    WITH_TAILS,
     assert_equal_to_rounding,
     dense,
     fitted,
@@ -19,13 +20,14 @@ from catalogue import (
     set_sizes,
     three_blobs,
 )
+from sampling_problems import log_density
 from scipy import stats
 from scipy.special import logsumexp
 from sklearn.exceptions import NotFittedError
 
 from sklearn_lrvb import LRVBGaussianMixture
 
-catalogue = pytest.mark.parametrize("model", MODELS[::5], ids=model_id)
+catalogue = pytest.mark.parametrize("model", [*MODELS[::5], WITH_TAILS[0], WITH_TAILS[-1]], ids=model_id)
 by_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 
 
@@ -52,18 +54,20 @@ def test_weights_that_underflow_leave_the_log_likelihood_finite(weights):
     assert np.isfinite(log_likelihood(estimator, X, n_draws=200, random_state=0)).all()
 
 
-def densities(model, draws, X):
-    """The same by scipy, draw by draw."""
+def densities(model, draws, X, noise=None):
+    """The same by scipy, draw by draw; the noise is given by its log density."""
     by_draw = []
-    for weights, means, precisions in zip(draws["weights"], draws["means"], draws["precisions"], strict=True):
+    for i, (weights, means) in enumerate(zip(draws["weights"], draws["means"], strict=True)):
+        precisions = dense(model, draws["precisions"][i], len(means))
+        tails = model.get("tails")
+        nu = np.broadcast_to(draws["tails"][i] if "tails" in draws else tails, len(means))
         terms = [
             np.log(weight)
-            + stats.multivariate_normal(mean, np.linalg.inv(precision)).logpdf(X)
-            - 0.5 * model.get("reg_covar", 0.0) * np.trace(precision)
-            for weight, mean, precision in zip(
-                weights, means, dense(model, precisions, len(weights)), strict=True
-            )
+            + log_density(X, mean, np.linalg.inv(own), model.get("reg_covar", 0.0) * np.trace(own), own_nu)
+            for weight, mean, own, own_nu in zip(weights[: len(means)], means, precisions, nu, strict=True)
         ]
+        if noise is not None:
+            terms.append(np.full(len(X), np.log(weights[-1]) + noise))
         by_draw.append(logsumexp(terms, axis=0))
     return np.array(by_draw)
 
@@ -71,7 +75,8 @@ def densities(model, draws, X):
 @catalogue
 def test_log_likelihoods_are_scipys(model):
     estimator, X = fitted(model), overlapping()
-    expected = densities(model, estimator.sample_posterior(4, random_state=1, method="lrvb"), X)
+    noise = estimator.noise_log_density_ if "noise" in model else None
+    expected = densities(model, estimator.sample_posterior(4, random_state=1, method="lrvb"), X, noise)
     values = log_likelihood(estimator, X, n_draws=4, random_state=1)
     np.testing.assert_allclose(values, expected, rtol=1e-10, atol=1e-10)
 
@@ -139,6 +144,21 @@ def test_groups_hold_the_draws_by_name(covariance_type):
     groups = [group.strip("/") for group in getattr(data, "children", None) or data.groups()]
     assert groups == ["posterior", "log_likelihood", "observed_data"]
     assert not hasattr(estimator.to_arviz(n_draws=2, method="lrvb"), "log_likelihood")
+
+
+@pytest.mark.parametrize("tails", [4.0, "student", "student_by_component"])
+def test_heavy_tails_have_scales_and_degrees_of_freedom(tails):
+    require_arviz()
+    estimator = mixture({"tails": tails}).fit(overlapping())
+    draws = estimator.sample_posterior(6, random_state=3, method="lrvb")
+    posterior = estimator.to_arviz(n_draws=6, random_state=3, method="lrvb").posterior
+    assert posterior["scales"].dims == ("chain", "draw", "component", "feature", "other_feature")
+    assert ("tails" in posterior) == (tails != 4.0)
+    if tails != 4.0:
+        by_component = ("component",) * (tails == "student_by_component")
+        assert posterior["tails"].dims == ("chain", "draw", *by_component)
+        np.testing.assert_array_equal(posterior["tails"][0], draws["tails"])
+    np.testing.assert_array_equal(posterior["scales"][0], draws["scales"])
 
 
 def test_a_row_of_weight_two_is_the_row_twice():
@@ -269,3 +289,17 @@ def test_draws_by_groups_are_those_of_sample_posterior(method):
     for name, values in draws.items():
         np.testing.assert_array_equal(data.posterior[name].to_numpy()[0], values)
     assert np.isfinite(data.log_likelihood["X"].to_numpy()).all()
+
+
+def test_weights_have_noise_as_their_last_label():
+    require_arviz()
+    X = np.concatenate([overlapping(), [[15.0, -9.0], [-20.0, 4.0]]])
+    estimator = mixture({"noise": True}).fit(X)
+    data = estimator.to_arviz(X, n_draws=200, random_state=0, method="lrvb")
+    draws = estimator.sample_posterior(200, random_state=0, method="lrvb")
+    weights = data.posterior["weights"]
+    assert weights.dims == ("chain", "draw", "label")
+    assert weights.label.to_numpy().tolist() == ["0", "1", "noise"]
+    np.testing.assert_array_equal(weights.sel(label="noise")[0], draws["weights"][:, -1])
+    found = logsumexp(data.log_likelihood["X"].to_numpy()[0], axis=0) - np.log(200)
+    np.testing.assert_allclose(found, estimator.score_samples(X), atol=0.5)

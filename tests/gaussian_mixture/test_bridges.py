@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 from catalogue import (
     COVARIANCE_TYPES,
-    MODELS,
+    WITH_NOISE,
+    WITHOUT_NOISE,
     assert_equal_to_rounding,
     mixture,
     model_id,
     newton_decrement,
+    overlapping,
     three_blobs,
 )
 from sklearn.base import clone
@@ -27,7 +29,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_lrvb import LRVBGaussianMixture
 
 every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
-every_model = pytest.mark.parametrize("model", MODELS, ids=model_id)
+every_model = pytest.mark.parametrize("model", WITHOUT_NOISE, ids=model_id)
 every_weights = pytest.mark.parametrize("weights", ["dirichlet_process", "dirichlet_distribution"])
 
 X = three_blobs(120, n_features=3)
@@ -38,12 +40,12 @@ ANYWHERE = np.concatenate([X, 3 * X, 50 * X[:20]])
 
 @functools.cache
 def _fitted(number):
-    return mixture(MODELS[number], 3, init_params=np.eye(3)[np.arange(120) % 3]).fit(X)
+    return mixture(WITHOUT_NOISE[number], 3, init_params=np.eye(3)[np.arange(120) % 3]).fit(X)
 
 
 def fitted(model):
     """Fitted to X; shared between tests, so not to be changed."""
-    return _fitted(MODELS.index(model))
+    return _fitted(WITHOUT_NOISE.index(model))
 
 
 def assert_predicts_the_same(one, other, rows=ANYWHERE):
@@ -69,6 +71,11 @@ def assert_same_values(one, other):
 
 
 # To scikit-learn.
+
+
+def test_scikit_learn_has_no_noise():
+    with pytest.raises(ValueError, match=r"no noise component, .* noise=True\. \(a\).*noise=None.*\(b\)"):
+        mixture(WITH_NOISE[0]).fit(overlapping()).to_sklearn()
 
 
 @every_model
@@ -268,7 +275,9 @@ def test_other_rows_may_be_fitted():
 
 # There and back.
 
-PROPER = [model for model in MODELS if model["prior"] == "conjugate" and model["factorization"] == "joint"]
+PROPER = [
+    model for model in WITHOUT_NOISE if model["prior"] == "conjugate" and model["factorization"] == "joint"
+]
 
 
 @pytest.mark.parametrize("model", PROPER, ids=model_id)
@@ -326,7 +335,7 @@ def test_names_travel_both_ways():
     ):
         with pytest.raises(ValueError, match="Feature names must be in the same order"):
             refuse()
-    assert not hasattr(fitted(MODELS[0]).to_sklearn(), "feature_names_in_")
+    assert not hasattr(fitted(WITHOUT_NOISE[0]).to_sklearn(), "feature_names_in_")
 
 
 def test_subclasses_travel():
@@ -387,7 +396,7 @@ def test_it_counts_as_scikit_learns_class():
     class Derived(LRVBGaussianMixture):
         pass
 
-    ours = fitted(MODELS[0])
+    ours = fitted(WITHOUT_NOISE[0])
     for own in (ours, Derived(), pickle.loads(pickle.dumps(ours)), copy.copy(ours), clone(ours)):
         assert isinstance(own, BayesianGaussianMixture)
         assert not isinstance(own, GaussianMixture)

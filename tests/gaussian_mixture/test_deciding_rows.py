@@ -122,6 +122,8 @@ def refitted_without(estimator, rows, X=X, weights=None):
     if estimator.prior != "flat":
         names = ("mean_prior", "covariance_prior", "degrees_of_freedom_prior", "mean_precision_prior")
         parameters |= {name: getattr(estimator, f"{name}_") for name in names}
+    if estimator.noise:
+        parameters["noise"] = estimator.noise_log_density_
     return LRVBGaussianMixture(**parameters).fit(
         X[kept], sample_weight=None if weights is None else weights[kept]
     )

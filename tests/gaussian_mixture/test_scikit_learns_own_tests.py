@@ -228,3 +228,17 @@ def test_scikit_learn_contract_of_several_components_by_default(estimator, check
 
 def test_one_check_alone_is_set_aside():
     assert [check_name(check) for _, check in CHECKS].count(KMEANS_ASIDE) == 1
+
+
+# Of this check's rows 27 in 30 features have a weight: too few for noise, with an error that says so.
+CHECKS_WITH_NOISE = [
+    pair
+    for pair in estimator_checks_generator(LRVBGaussianMixture(noise=-40.0))
+    if check_name(pair[1]) != "check_sample_weight_equivalence_on_dense_data"
+]
+
+
+@pytest.mark.parametrize(("estimator", "check"), CHECKS_WITH_NOISE, ids=check_name)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_scikit_learn_contract_with_noise(estimator, check):
+    check(clone(estimator))

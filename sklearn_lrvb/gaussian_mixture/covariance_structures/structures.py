@@ -20,11 +20,24 @@ The features of a row in component k are the Hermite polynomials of degree <= 2 
     h = (1, y, (s(y) - O_k)/a),        O_k = s(I) - reg_covar s(W_k W_k'),     a^2 = 2 power,
 
 O_k being the identity statistic less the known noise on x, which enters every s(y). Coefficients beta, flat
-(..., D), represent the change d rho_k = beta . h_k of the log densities. K intercepts come first in them,
+(..., D), represent the change d rho_k = beta . h_k of the log densities. The intercepts come first in them,
 then (K, P) linear coefficients, then (S, Q) quadratic ones.
+
+*Labels.* A row belongs to one of L labels: the K components, and the background if there is one, which comes
+last. The background is the noise component of a mixture, a constant density: its only feature is 1, so that
+there are L intercepts.
+
+*Scales.* Where components have Student's t distribution, a row of component k has the scale u
+(`posterior.tails`), and the features are
+
+    h = (1, u y, (u (s(y) + reg_covar s(W_k W_k')) - s(I))/a, u, nu/2 (k(nu) + log u - u)),
+
+the last one only where nu is fitted. Their coefficients come after the quadratic ones: K of the scales, and
+one for every fitted nu.
 """
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -46,6 +59,22 @@ from sklearn_lrvb.symmetric_matrices import (
 _MAX_MONOMIALS_PER_COMPONENT = 36
 
 
+@dataclass(frozen=True)
+class OptionalParts:
+    """What a mixture may have besides normal components.
+
+    Attributes
+    ----------
+    has_background : bool, whether rows may belong to the background
+    has_scales : bool, whether rows have scales
+    n_tails : int, number of fitted degrees of freedom of the scales: none, one for all components, or K
+    """
+
+    has_background: bool = False
+    has_scales: bool = False
+    n_tails: int = 0
+
+
 class CovarianceStructure(ABC):
     """Base class of covariance structures: computations that depend on the shape of the covariance matrices.
 
@@ -65,6 +94,7 @@ class CovarianceStructure(ABC):
     n_dimensions : int or None, default=None
         Dimension of the space in which the rows lie, if it is more than P: rows, means and precisions are
         then given by their projections onto a subspace of P dimensions (``fitting.row_span``).
+    parts : OptionalParts
 
     Attributes
     ----------
@@ -80,8 +110,11 @@ class CovarianceStructure(ABC):
         Shape of `covariance_prior`, and of a group's entry in an attribute.
     statistic_axes : tuple
         Index that gives the numbers of groups the trailing axes of a statistic, to broadcast with it.
+    has_background, has_scales, n_tails, n_labels
+        As in `OptionalParts`; L.
     n_groups, n_quadratic, n_component_features, n_coefficients : int
-        S, Q, F = 1 + P + Q and D = K + K P + S Q.
+        S, Q, F = 1 + P + Q and D = L + K P + S Q; with scales F is larger by one or two, D by K and n_tails.
+    n_polynomials : int, 1 + P + Q
     n_monomials : int
         Number of monomials of degree <= 2 in a frame that all components share: 1, the coordinates u, and
         what s(u) has, or |u|^2 alone where all components share a precision.
@@ -90,14 +123,26 @@ class CovarianceStructure(ABC):
     size_of_pattern : int
         Largest size of what belongs to a pattern of holes: a matrix of each group, else nothing.
     coefficient_blocks : dict, str -> slice
-        Slices of D with all intercepts, linear and quadratic coefficients, in this order. The linear ones are
-        (K, P), the quadratic ones (S, Q).
+        Slices of D with all intercepts, linear and quadratic coefficients, those of the scales and of the
+        tails, in this order. The linear ones are (K, P), the quadratic ones (S, Q).
     """
 
     shares_precision = False
 
-    def __init__(self, n_components, n_features, identity, entry_counts, wisharts, n_dimensions=None):
+    def __init__(
+        self,
+        n_components,
+        n_features,
+        identity,
+        entry_counts,
+        wisharts,
+        n_dimensions=None,
+        parts=OptionalParts(),
+    ):
         self.n_components, self.n_features = n_components, n_features
+        self.parts, self.n_labels = parts, n_components + parts.has_background
+        self.has_background, self.has_scales = parts.has_background, parts.has_scales
+        self.n_tails = parts.n_tails
         self.n_dimensions = n_features if n_dimensions is None else n_dimensions
         self.has_own_precisions, self.is_matrix = not self.shares_precision, identity.ndim == 2
         self.wisharts, self.power = wisharts, wisharts.power
@@ -105,12 +150,15 @@ class CovarianceStructure(ABC):
         self.prior_shape = identity.shape
         self.statistic_axes = (..., *[None] * identity.ndim)
         self._entry_counts, self.entry_weights = entry_counts, np.sqrt(entry_counts)
-        self._feature_scale = self.entry_weights / np.sqrt(2.0 * self.power)  # From entries to features.
+        self.feature_scale = self.entry_weights / np.sqrt(2.0 * self.power)  # From entries to features.
         self.n_groups = 1 if self.shares_precision else n_components
         self.n_quadratic = len(entry_counts)
-        self.n_component_features = 1 + n_features + self.n_quadratic
-        linear, quadratic = n_components, n_components * (1 + n_features)
-        self.n_coefficients = quadratic + self.n_groups * self.n_quadratic
+        self.n_polynomials = 1 + n_features + self.n_quadratic
+        self.n_component_features = self.n_polynomials + self.has_scales + (self.n_tails > 0)
+        linear, quadratic = self.n_labels, self.n_labels + n_components * n_features
+        scale = quadratic + self.n_groups * self.n_quadratic
+        tail = scale + n_components * self.has_scales
+        self.n_coefficients = tail + self.n_tails
         self.n_monomials = 1 + n_features + (self.n_quadratic if self.has_own_precisions else 1)
         self.has_own_matrices = self.is_matrix and self.has_own_precisions
         largest = _MAX_MONOMIALS_PER_COMPONENT * n_components
@@ -119,7 +167,9 @@ class CovarianceStructure(ABC):
         self.coefficient_blocks = {
             "intercept": slice(0, linear),
             "linear": slice(linear, quadratic),
-            "quadratic": slice(quadratic, self.n_coefficients),
+            "quadratic": slice(quadratic, scale),
+            "scale": slice(scale, tail),
+            "tail": slice(tail, self.n_coefficients),
         }
 
     # Precision groups.
@@ -130,7 +180,11 @@ class CovarianceStructure(ABC):
 
     def components_sharing_precision(self, component):
         """Components in the same group as a component, itself included."""
-        return range(self.n_components) if self.shares_precision else (component,)
+        return self.components_of_group(self.precision_group(component))
+
+    def components_of_group(self, group):
+        """The components of a group."""
+        return range(self.n_components) if self.shares_precision else (group,)
 
     def per_group(self, by_component):
         """Sums over the components of every group: (..., K) -> (..., S)."""
@@ -162,16 +216,22 @@ class CovarianceStructure(ABC):
     @cached_property
     def coefficient_index(self):
         """Coordinates of every component's coefficients, int array (K, F)."""
-        intercepts, linear, quadratic = self.split(np.arange(self.n_coefficients))
-        return np.hstack([intercepts[:, None], linear, self.per_component(quadratic)])
+        coordinates = np.arange(self.n_coefficients)
+        intercepts, linear, quadratic = self.split(coordinates)
+        columns = [intercepts[: self.n_components, None], linear, self.per_component(quadratic)]
+        if self.has_scales:
+            columns.append(coordinates[self.coefficient_blocks["scale"], None])
+        if self.n_tails:
+            columns.append(self.per_component(coordinates[self.coefficient_blocks["tail"], None]))
+        return np.hstack(columns)
 
-    def ordered(self, matrix):
-        """A matrix of the components' own features, one component after the other, in the order of D."""
-        order = np.argsort(self.coefficient_index, axis=None)
-        return matrix[order][:, order]
+    @cached_property
+    def coefficients_of_labels(self):
+        """Coordinates of every label's coefficients: L int arrays, (F,) for components, (1,) else."""
+        return [*self.coefficient_index, *np.arange(self.n_components, self.n_labels)[:, None]]
 
     def split(self, coefficients):
-        """Views of the three blocks: (..., D) -> (..., K), (..., K, P), (..., S, Q)."""
+        """Views of the three blocks: (..., D) -> (..., L), (..., K, P), (..., S, Q)."""
         lead, blocks = coefficients.shape[:-1], self.coefficient_blocks
         return (
             coefficients[..., blocks["intercept"]],
@@ -317,8 +377,8 @@ class CovarianceStructure(ABC):
     # Statistics, by the methods above.
 
     def resized(self, n_components):
-        """The same structure for another number of components."""
-        return type(self)(n_components, self.n_features)
+        """The same structure for another number of components, without background or fitted nu."""
+        return type(self)(n_components, self.n_features, OptionalParts(has_scales=self.has_scales))
 
     def projected(self, n_features):
         """The structure of the same model for rows that are projected onto a subspace of this size, or None.
@@ -418,7 +478,7 @@ class CovarianceStructure(ABC):
         entries = np.empty((self.n_quadratic, whitened.shape[1]))
         self.write_entries(whitened, entries)
         entries -= self.entries(origin)[:, None]
-        entries *= self._feature_scale[:, None]
+        entries *= self.feature_scale[:, None]
         return entries[index]
 
     def component_features(self, whitened, origin, spread=None):
@@ -428,7 +488,7 @@ class CovarianceStructure(ABC):
         """
         quadratic = self.quadratic_entries(whitened, origin, np.arange(self.n_quadratic))
         if spread is not None:
-            quadratic += spread * self._feature_scale[:, None]
+            quadratic += spread * self.feature_scale[:, None]
         return np.concatenate([np.ones((1, whitened.shape[1])), whitened, quadratic])
 
     def mixed_features(self, vectors, others):
@@ -440,7 +500,7 @@ class CovarianceStructure(ABC):
         balance[balance == 0] = 1.0
         self.write_entries(vectors / balance + others * balance, entries[0])
         self.write_entries(vectors / balance - others * balance, entries[1])
-        return (entries[0] - entries[1]) * (0.5 * self._feature_scale)[:, None]
+        return (entries[0] - entries[1]) * (0.5 * self.feature_scale)[:, None]
 
     def quadratic_kernel(self, whitened, others, inner_products, origin):
         """Inner products of quadratic features, given those of the rows: (P, n), (P, m), (n, m) -> (n, m)."""
@@ -456,29 +516,51 @@ class CovarianceStructure(ABC):
 
     def quadratic_features(self, sums):
         """(s - O)/a, given s - O: (S, ...) -> (S, Q)."""
-        return self.entries(sums) * self._feature_scale
+        return self.entries(sums) * self.feature_scale
 
     def quadratic_sums(self, features):
         """Inverse of `quadratic_features`: (..., Q) -> (..., ...)."""
-        return self.from_entries(features / self._feature_scale)
+        return self.from_entries(features / self.feature_scale)
 
-    def feature_moments(self, counts, first, second, origin):
-        """Sums of h: moments about the frames -> (D,). The transpose of `polynomials`."""
-        centred = second - self.per_group(counts)[self.statistic_axes] * origin
-        return np.concatenate([counts, first.ravel(), self.quadratic_features(centred).ravel()])
+    def feature_moments(self, counts, first, second, origin, *of_scales):
+        """Sums of h: moments about the frames -> (D,). The transpose of `polynomials`.
+
+        Parameters
+        ----------
+        counts : (L,)
+        first : (K, P)
+        second, origin : (S, ...)
+        of_scales : (K,) and (n_tails,), sums of u and of the features of fitted nu, where there are scales
+        """
+        of_components = self.per_group(counts[: self.n_components])
+        centred = second - of_components[self.statistic_axes] * origin
+        of_normal = np.concatenate([counts, first.ravel(), self.quadratic_features(centred).ravel()])
+        return np.concatenate([of_normal, *of_scales]) if of_scales else of_normal
 
     def moments(self, coefficients):
-        """Inverse of `feature_moments` for O = s(I): (D,) -> counts, first, second."""
+        """Inverse of `feature_moments` for O = s(I): (D,) -> counts, first, second, of the scales, of nu."""
         counts, first, quadratic = self.split(coefficients)
-        origin = self.per_group(counts)[self.statistic_axes] * self.identity_statistic
-        return counts, first, self.quadratic_sums(quadratic) + origin
+        of_components = self.per_group(counts[: self.n_components])
+        origin = of_components[self.statistic_axes] * self.identity_statistic
+        of_scales = [coefficients[self.coefficient_blocks[name]] for name in ("scale", "tail")]
+        return counts, first, self.quadratic_sums(quadratic) + origin, *of_scales
 
     def polynomials(self, coefficients, origin):
-        """beta . h as a + b.y + <B, s(y)>: (..., D) -> (..., K), (..., K, P), (..., S, ...)."""
+        """beta . h as a + b.y + <B, s(y)>: (..., D) -> (..., L), (..., K, P), (..., S, ...).
+
+        The background's is a alone, the last one. Where there are scales, the coefficients of u in a come
+        after these, (..., K): beta . h is then a + u (a_u + b.y + <B, s(y)>) and the feature of nu.
+        """
         intercepts, linear, quadratic = self.split(coefficients)
         curvature = self.quadratic_sums(quadratic) / (2.0 * self.power)
-        axes = tuple(range(-self.identity.ndim, 0))
-        return intercepts - (curvature * origin).sum(axis=axes), linear, curvature
+        constants, axes = intercepts.copy(), tuple(range(-self.identity.ndim, 0))
+        if not self.has_scales:
+            constants[..., : self.n_components] -= (curvature * origin).sum(axis=axes)
+            return constants, linear, curvature
+        constants[..., : self.n_components] -= (curvature * self.identity_statistic).sum(axis=axes)
+        of_noise = (curvature * (self.identity_statistic - origin)).sum(axis=axes)
+        of_scales = coefficients[..., self.coefficient_blocks["scale"]] + of_noise
+        return constants, linear, curvature, of_scales
 
     def values(self, constant, linear, curvature):
         """a + b.y + <B, s(y)> in one component, for many functions.
@@ -508,20 +590,24 @@ class CovarianceStructure(ABC):
         return values_of_rows
 
     def complete_information(self, mean_precision, effective_degrees_of_freedom):
-        """Diagonal of R^-1 after the intercepts: tau on y, c/power on the quadratic features, (D - K,)."""
-        return np.concatenate(
-            [
-                np.repeat(mean_precision, self.n_features),
-                np.repeat(effective_degrees_of_freedom / self.power, self.n_quadratic),
-            ]
-        )
+        """Diagonal of R^-1 after the intercepts: tau on y, c/power on the quadratic features.
+
+        2 tau^2/P on the scales, where there are any; fitted nu are left out.
+        """
+        diagonal = [
+            np.repeat(mean_precision, self.n_features),
+            np.repeat(effective_degrees_of_freedom / self.power, self.n_quadratic),
+        ]
+        if self.has_scales:
+            diagonal.append(2.0 / self.n_dimensions * np.square(mean_precision))
+        return np.concatenate(diagonal)
 
     # Responses of precisions and covariances to the quadratic coefficients.
 
     @property
     def own_precision_scale(self):
         """Size of the response of each entry of a precision to its coefficient, (Q,)."""
-        return 1.0 / (self.power * self._feature_scale)
+        return 1.0 / (self.power * self.feature_scale)
 
     def own_precision_response(self, quadratic):
         """d Lambda in its own frame, -a/power B: (..., S, Q) -> (..., S, ...)."""
@@ -550,7 +636,7 @@ class MatrixStructure(CovarianceStructure):
 
     random_factors_type = BartlettFactors
 
-    def __init__(self, n_components, n_features, n_dimensions=None):
+    def __init__(self, n_components, n_features, parts=OptionalParts(), n_dimensions=None):
         row, column = upper_triangle(n_features)
         super().__init__(
             n_components,
@@ -559,15 +645,17 @@ class MatrixStructure(CovarianceStructure):
             np.where(row == column, 1.0, 2.0),
             Wisharts(n_dimensions or n_features, n_means=n_components if self.shares_precision else 1),
             n_dimensions,
+            parts,
         )
 
     def resized(self, n_components):
-        """The same structure for another number of components."""
-        return type(self)(n_components, self.n_features, self.n_dimensions)
+        """The same structure for another number of components, without background or fitted nu."""
+        parts = OptionalParts(has_scales=self.has_scales)
+        return type(self)(n_components, self.n_features, parts, self.n_dimensions)
 
     def projected(self, n_features):
         """The structure of the same model for rows that are projected onto a subspace of this size."""
-        return type(self)(self.n_components, n_features, self.n_dimensions)
+        return type(self)(self.n_components, n_features, self.parts, self.n_dimensions)
 
     # Statistics.
 
@@ -898,13 +986,14 @@ class ScaleStructure(CovarianceStructure):
 class DiagonalCovariance(ScaleStructure):
     """Every component has a precision for every feature; within a component, features are independent."""
 
-    def __init__(self, n_components, n_features):
+    def __init__(self, n_components, n_features, parts=OptionalParts()):
         super().__init__(
             n_components,
             n_features,
             np.ones(n_features),
             np.ones(n_features),
             Wisharts(1, n_blocks=n_features, n_means=n_components if self.shares_precision else 1),
+            parts=parts,
         )
 
     def statistic(self, vectors):
@@ -923,13 +1012,14 @@ class DiagonalCovariance(ScaleStructure):
 class SphericalCovariance(ScaleStructure):
     """Every component has one precision, the same in every direction."""
 
-    def __init__(self, n_components, n_features):
+    def __init__(self, n_components, n_features, parts=OptionalParts()):
         super().__init__(
             n_components,
             n_features,
             np.ones(1),
             np.ones(1),
             Wisharts(1, power=n_features, n_means=n_components if self.shares_precision else 1),
+            parts=parts,
         )
         self.prior_shape = ()
 

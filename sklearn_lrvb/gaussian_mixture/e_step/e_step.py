@@ -1,11 +1,11 @@
 """E-step over all rows, the hot loop of the fit; and the first M-step, from given responsibilities.
 
-*Conventions.* Responsibilities are component-major, (K, n). Everything of size N x P lives one cache-sized
+*Conventions.* Responsibilities are label-major, (L, n). Everything of size N x P lives one cache-sized
 block at a time. A sweep, one E-step and the M-step from its moments, costs about 4 N K P^2 flops.
 """
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import issparse
@@ -24,9 +24,9 @@ class EStepResult:
     lower_bound : float, the ELBO at q and the responsibilities that are optimal for it
     moments : Moments, complete (prior included), in the frames of q
     n_alternatives : int
-        Number of components that a row may belong to besides the most probable one, summed over the rows.
+        Number of labels that a row may have besides the most probable one, summed over the rows.
     n_ambiguous_pairs : int
-        Number of pairs of components that a row may belong to, summed over the rows.
+        Number of pairs of labels that a row may have, summed over the rows.
     """
 
     lower_bound: float
@@ -60,7 +60,7 @@ def _sums_of_block(frames, without, block):
     """Moments, sum of the log normalizers, and numbers of alternatives and ambiguous pairs of a block."""
     expectation = expect(frames, block, without)
     r = expectation.responsibilities
-    moments = frames.moments(expectation.framed, block.weighted(r))
+    moments = frames.moments(expectation.framed, expectation.weights(block.weighted(r)))
     # These counts serve the cost model; and where no row has an alternative, a fixed point of the sweeps is
     # taken for an optimum (`ascent`). In wider numbers they would take a tenth of a sweep.
     is_possible = (r > LEAST_POSSIBLE_RESPONSIBILITY).view(np.uint8)
@@ -80,7 +80,8 @@ def posterior_from_responsibilities(rows, prior, responsibilities, factors=None)
     ----------
     rows : Rows
     prior : MixturePrior
-    responsibilities : array or sparse array (n_samples, n_components), or callable RowBlock -> (n, K)
+    responsibilities : array or sparse array (n_samples, n_labels), or callable RowBlock -> (n, L)
+        Where there are those of the components alone, no row is of the background.
     factors : array (S, ...) or None, default=None
         Cholesky factors of covariances that are like those of the rows.
 
@@ -94,7 +95,9 @@ def posterior_from_responsibilities(rows, prior, responsibilities, factors=None)
         Where a component is left without a proper posterior.
     """
     given, along = (responsibilities, None) if callable(responsibilities) else (None, responsibilities)
-    counts, seen, sums, squares = rows.total(functools.partial(_sums_of_values, given), along=along)
+    counts, seen, sums, squares = rows.total(
+        functools.partial(_sums_of_values, prior.structure, given), along=along
+    )
     centers = np.divide(sums, seen, out=np.zeros_like(sums), where=seen > 0)
     if factors is None:
         seen_by_any = np.asarray(rows.seen_weight)
@@ -104,15 +107,18 @@ def posterior_from_responsibilities(rows, prior, responsibilities, factors=None)
             scale = np.where(scale > 0, scale, prior.deviations)
         scale[scale == 0] = 1.0
         factors = prior.structure.diagonal_factors(scale)
-    start = VariationalPosterior(prior, counts, centers, factors)
+    of_components, of_background = np.split(counts, [len(centers)])
+    start = VariationalPosterior(prior, of_components, centers, factors, of_background, tails=prior.tails)
     # Moments about each component's own mean keep their digits, however tight the component will turn out.
     own_frames = OwnFrames(start)
     function = functools.partial(_moments_of_block, own_frames, given)
     moments = rows.total(function, own_frames.workload, along=along)
+    if prior.tails is not None:  # All scales start at one, and nu where it is.
+        moments = replace(moments, scale_sums=of_components)
     return start.m_step(start.with_prior(moments))
 
 
-def _sums_of_values(given, block, along=None):
+def _sums_of_values(structure, given, block, along=None):
     """Sums that lead to the components' means: expected counts, and of the values that are there.
 
     Returns
@@ -122,18 +128,22 @@ def _sums_of_values(given, block, along=None):
     sums : (K, P), of the values
     squares : (P,), of all rows' squared values
     """
-    weights = _weights(given, block, along)
-    counts = weights.sum(axis=1)
-    seen = np.tile(counts[:, None], len(block.rows)) if block.holes is None else weights @ block.seen.T
-    return counts, seen, weights @ block.rows.T, block.weighted(np.square(block.rows)).sum(axis=1)
+    weights, n_components = _weights(structure, given, block, along), structure.n_components
+    counts, of_components = weights.sum(axis=1), weights[:n_components]
+    if block.holes is None:
+        seen = np.tile(counts[:n_components, None], len(block.rows))
+    else:
+        seen = of_components @ block.seen.T
+    return counts, seen, of_components @ block.rows.T, block.weighted(np.square(block.rows)).sum(axis=1)
 
 
 def _moments_of_block(frames, given, block, along=None):
-    return frames.moments(frames.whiten(block), _weights(given, block, along))
+    return frames.moments(frames.whiten(block), _weights(frames.posterior.structure, given, block, along))
 
 
-def _weights(given, block, along):
-    """Responsibilities of a block's rows, (n, K), computed or given along with it, as weights: (K, n)."""
+def _weights(structure, given, block, along):
+    """Responsibilities of a block's rows, computed or given along with it, as weights: (L, n)."""
     responsibilities = along if given is None else given(block)
     dense = responsibilities.toarray() if issparse(responsibilities) else responsibilities
-    return block.weighted(np.ascontiguousarray(dense.T, dtype=np.float64))
+    weights = block.weighted(np.ascontiguousarray(dense.T, dtype=np.float64))
+    return np.pad(weights, ((0, structure.n_labels - len(weights)), (0, 0)))

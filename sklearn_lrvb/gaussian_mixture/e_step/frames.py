@@ -4,11 +4,11 @@ A block of rows is represented in frames before anything is computed from it: it
 frames have
 
 * ``whiten``: a `RowBlock` as framed rows, `OwnRows` or monomials;
-* ``log_densities`` of framed rows, rho (K, n);
-* ``moments``: sums of weight times framed rows, for weights (K, n) of any sign, to be added over blocks, and
+* ``log_densities`` of framed rows, rho (L, n), and their `Scales` where rows have any, else None;
+* ``moments``: sums of weight times framed rows, for weights (L, n) of any sign, to be added over blocks, and
   ``in_own_frames``: the same sums as `Moments` in the components' own frames;
-* ``polynomials``: a + b.y + B.s(y) in the components' own frames as coefficients of framed rows, and
-  ``changes``: the values (K, n) of such polynomials, up to a term that all components share;
+* ``polynomials``: changes of log densities in the components' own frames (`CovarianceStructure.polynomials`)
+  as coefficients of framed rows, and ``changes``: their values (L, n), up to a term that all labels share;
 * ``workload``: the size of framed rows and of the temporary arrays made from them.
 
 `OwnFrames` have two more: their ``posterior``, and ``hidden_moments`` for rows with holes.
@@ -20,7 +20,8 @@ by what is expected of them (`hidden_directions`).
 In the common frame, u = W (x - c), that of the components' average, log densities and polynomials are linear
 in the monomials 1, u, and those of degree two, and moments are sums of these: one matrix product each way,
 and (F, n) numbers a block. Digits are lost where components are far apart or much narrower than their
-average: the frame is not used there.
+average: the frame is not used there. Nor is it where components share one precision and there is a
+background, whose log density has no |u|^2.
 """
 
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.hidden_directions import HiddenDirections, hidden_directions
+from sklearn_lrvb.gaussian_mixture.posterior.tails import Scales
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Moments
 from sklearn_lrvb.row_blocks import Workload
 
@@ -46,10 +48,31 @@ def frames_of(posterior, rows):
     structure = posterior.structure
     n_numbers = rows.n_samples * structure.n_components * structure.n_features
     has_few_rows = n_numbers < (_FEW_NUMBERS_OF_OWN_MATRICES if structure.has_own_matrices else _FEW_NUMBERS)
-    if rows.has_holes or has_few_rows or not structure.prefers_common_frame:
+    if rows.has_holes or has_few_rows or not (structure.prefers_common_frame and has_common_terms(structure)):
         return OwnFrames(posterior)
     frame = CommonFrame(posterior)
     return frame if frame.amplification < MAX_AMPLIFICATION else OwnFrames(posterior)
+
+
+def has_common_terms(structure):
+    """Whether the terms that `CommonFrame` leaves out are common to all labels."""
+    return structure.has_own_precisions or not (structure.has_background or structure.has_scales)
+
+
+@dataclass(frozen=True)
+class ScaledWeights:
+    """Weights of rows that have scales u.
+
+    Attributes
+    ----------
+    counted : (L, n), weights of 1, and of what hidden values add
+    scaled : (K, n), the same times u, or their changes: weights of y and s(y)
+    log_scale_sums : (K,), sums of log u - u, or their changes
+    """
+
+    counted: np.ndarray
+    scaled: np.ndarray
+    log_scale_sums: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -61,11 +84,13 @@ class OwnRows:
     values : (K, P, n)
     hidden : HiddenDirections, or None where the rows are complete
     pattern : int array (n,) or None, number of every row's pattern among those of ``hidden``
+    scales : Scales, or None where rows have none
     """
 
     values: np.ndarray
     hidden: HiddenDirections | None = None
     pattern: np.ndarray | None = None
+    scales: Scales | None = None
 
     @property
     def n_rows(self):
@@ -73,15 +98,26 @@ class OwnRows:
 
     def spread(self, k):
         """Entries of the hidden values' spread in component k, (Q, n); None where the rows are complete."""
-        if self.hidden is None:
-            return None
-        group = self.hidden.structure.precision_group(k)
-        return np.take(self.hidden.spread[group], self.pattern, axis=1)
+        return None if self.hidden is None else self._by_row(self.hidden.spread, k)
+
+    # The two parts of the spread where rows have scales, of which only the second is multiplied by them.
+
+    def projections(self, k):
+        """Entries of s(Pi) in component k, (Q, n); None where the rows are complete."""
+        return None if self.hidden is None else self._by_row(self.hidden.projections, k)
+
+    def hidden_noise(self, k):
+        """Entries of reg_covar s(W_m W_m') in component k, (Q, n); None where the rows are complete."""
+        return None if self.hidden is None else self._by_row(self.hidden.noise_entries, k)
+
+    def _by_row(self, by_pattern, k):
+        return np.take(by_pattern[self.hidden.structure.precision_group(k)], self.pattern, axis=1)
 
     def selected(self, index):
         """Some of the rows, int array."""
         pattern = None if self.pattern is None else self.pattern[index]
-        return OwnRows(self.values.take(index, axis=2), self.hidden, pattern)
+        scales = None if self.scales is None else self.scales.selected(index)
+        return OwnRows(self.values.take(index, axis=2), self.hidden, pattern, scales)
 
     def squares(self):
         """What is expected of |y|^2, (K, n)."""
@@ -90,10 +126,67 @@ class OwnRows:
 
 
 def expected_features(posterior, framed, k):
-    """The features h of `OwnRows` in component k, or what is expected of them: (F, n)."""
+    """The features h of `OwnRows` in component k, or what is expected of them: (F, n).
+
+    The background, the last label, has one feature, which is 1.
+    """
     structure = posterior.structure
+    if k == structure.n_components:
+        return np.ones((1, framed.n_rows))
+    if structure.has_scales:
+        return _scaled_features(posterior, framed, k)
     origin = posterior.second_moment_origin[structure.precision_group(k)]
     return structure.component_features(framed.values[k], origin, framed.spread(k))
+
+
+def _scaled_features(posterior, framed, k):
+    """What is expected of the features of rows that have scales, in component k: (F, n)."""
+    structure, scales = posterior.structure, framed.scales
+    features = derivatives_by_scale(posterior, framed, k)
+    features *= scales.mean[k]
+    features[0] = 1.0
+    quadratic = features[1 + structure.n_features :][: structure.n_quadratic]
+    quadratic -= structure.quadratic_features(structure.identity_statistic)[:, None]
+    if framed.hidden is not None:
+        quadratic += framed.projections(k) * structure.feature_scale[:, None]
+    if structure.n_tails:
+        features[-1] = posterior.tails.expected_feature(scales)[k]
+    return features
+
+
+def derivatives_by_scale(posterior, framed, k):
+    """Derivatives in u of what is expected of the features of rows given u, without that of nu: (F, n)."""
+    structure = posterior.structure
+    noise = posterior.noise[structure.precision_group(k)]
+    derivatives = np.zeros((structure.n_component_features, framed.n_rows))
+    derivatives[1 : 1 + structure.n_features] = framed.values[k]
+    quadratic = derivatives[1 + structure.n_features :][: structure.n_quadratic]
+    quadratic[...] = structure.quadratic_entries(framed.values[k], -noise, np.arange(structure.n_quadratic))
+    if framed.hidden is not None and posterior.reg_covar:
+        quadratic -= framed.hidden_noise(k) * structure.feature_scale[:, None]
+    derivatives[1 + structure.n_features + structure.n_quadratic] = 1.0
+    return derivatives
+
+
+def scale_directions(posterior, framed):
+    """Directions in which the features of rows vary with their scales, given every component.
+
+    The covariance of the features given component k is the outer product of its direction, and what is left
+    of the variance of the feature of nu.
+
+    Returns
+    -------
+    directions : list of K arrays (F, n)
+    rest : (K, n), (K, 1), or None where no nu is fitted
+    """
+    scales, tails, rest = framed.scales, posterior.tails, None
+    deviations = np.sqrt(scales.variance)
+    directions = [derivatives_by_scale(posterior, framed, k) * own for k, own in enumerate(deviations)]
+    if tails.n_fitted:
+        along, rest = tails.along_scale(scales)
+        for direction, own in zip(directions, along, strict=True):
+            direction[-1] = own
+    return directions, rest
 
 
 class OwnFrames:
@@ -124,48 +217,125 @@ class OwnFrames:
         return OwnRows(values, hidden, block.holes.pattern)
 
     def log_densities(self, framed):
-        """rho, (K, n)."""
-        densities = np.einsum("kpn,kpn->kn", framed.values, framed.values)
-        densities *= -0.5
-        densities += self.posterior.expectations.density_constants[:, None]
+        """rho, (L, n), and Scales or None."""
+        constants, scales = self.posterior.expectations.density_constants[:, None], None
+        densities = np.empty((len(constants), framed.values.shape[2]))
+        of_components = densities[: len(framed.values)]
+        np.einsum("kpn,kpn->kn", framed.values, framed.values, out=of_components)
+        if self.posterior.tails is None:
+            of_components *= -0.5
+        else:
+            scales = self._of_scales(framed, of_components)
+        of_components += constants[: len(framed.values)]
+        densities[len(framed.values) :] = constants[len(framed.values) :]
         if framed.hidden is not None:
-            densities += np.take(framed.hidden.log_densities, framed.pattern, axis=1)
-        return densities
+            if scales is None:
+                of_components += np.take(framed.hidden.log_densities, framed.pattern, axis=1)
+            densities[len(framed.values) :] += self.changes_of_background(framed)
+        return densities, scales
+
+    def _of_scales(self, framed, squares):
+        """Write log densities without constants over the squares |y|^2, (K, n): Scales."""
+        posterior, n_seen = self.posterior, framed.values.shape[1]
+        squares += posterior.expectations.distance_constants[:, None]
+        volumes = 0.0
+        if framed.hidden is not None:
+            hidden = framed.hidden
+            n_seen = n_seen - np.take(hidden.n_hidden, framed.pattern)
+            volumes = np.take(hidden.log_volumes_of_directions, framed.pattern, axis=1)
+            squares -= np.take(hidden.noise_squares, framed.pattern, axis=1)
+        squares[...], scales = posterior.tails.log_densities(squares, n_seen)
+        squares += volumes
+        return scales
+
+    def changes_of_background(self, framed):
+        """What holes add to the log density of the background, (n,); zero where there is none."""
+        background, hidden = self.posterior.background, framed.hidden
+        if background is None:
+            return 0.0
+        return np.take(background.changes_by_holes(hidden.structure, hidden.holes.hidden), framed.pattern)
 
     def moments(self, framed, weights):
-        """Sums of weight (1, y, s(y)), with the spread of hidden values: weights (K, n) -> Moments."""
-        first = np.matmul(framed.values, weights[:, :, None])[:, :, 0]
-        second = self.posterior.structure.second_moments(framed.values, weights)
+        """Sums of weight (1, y, s(y)), with the spread of hidden values: Moments.
+
+        Parameters
+        ----------
+        framed : OwnRows
+        weights : (L, n), or ScaledWeights
+        """
+        if isinstance(weights, ScaledWeights):
+            return self._scaled_moments(framed, weights)
+        of_components = weights[: len(framed.values)]
+        first = np.matmul(framed.values, of_components[:, :, None])[:, :, 0]
+        second = self.posterior.structure.second_moments(framed.values, of_components)
         if framed.hidden is not None:
-            second = second + framed.hidden.spread_sums(framed.hidden.by_group(weights))
+            second = second + framed.hidden.spread_sums(framed.hidden.by_group(of_components))
         return Moments(weights.sum(axis=1), first, second)
+
+    def _scaled_moments(self, framed, weights):
+        """The same of rows that have scales."""
+        first = np.matmul(framed.values, weights.scaled[:, :, None])[:, :, 0]
+        second = self.posterior.structure.second_moments(framed.values, weights.scaled)
+        if framed.hidden is not None:
+            hidden = framed.hidden
+            of_values = hidden.by_group(weights.counted[: len(framed.values)])
+            second = second + hidden.projection_sums(of_values)
+            second = second - hidden.noise_sums(hidden.by_group(weights.scaled))
+        counts, scale_sums = weights.counted.sum(axis=1), weights.scaled.sum(axis=1)
+        return Moments(counts, first, second, scale_sums, weights.log_scale_sums)
 
     def in_own_frames(self, moments):
         """The moments unchanged."""
         return moments
 
-    def polynomials(self, constant, linear, curvature):
-        """The coefficients (K,), (K, P), (S, ...) unchanged."""
-        return constant, linear, curvature
+    def polynomials(self, *polynomials):
+        """The coefficients (L,), (K, P), (S, ...), and of scales (K,), unchanged."""
+        return polynomials
 
     def changes(self, framed, polynomials):
-        """a + b.y + B.s(y), (K, n)."""
+        """a + b.y + B.s(y), (L, n)."""
         constant, linear, curvature = polynomials
+        values = np.empty((len(constant), framed.values.shape[2]))
+        of_components, of_background = np.split(values, [len(framed.values)])
+        of_components[...] = self.posterior.structure.curvature_products(curvature, framed.values)
+        of_components += np.einsum("kp,kpn->kn", linear, framed.values)
+        of_components += constant[: len(framed.values), None]
+        of_background[...] = constant[len(framed.values) :, None]
+        if framed.hidden is not None:
+            of_components += np.take(framed.hidden.values_of_spread(curvature), framed.pattern, axis=1)
+        return values
+
+    def derivatives_by_scale(self, framed, polynomials):
+        """d (beta . h)/d u of rows that have scales, without the feature of nu: (K, n)."""
+        _, linear, curvature, of_scales = polynomials
         values = self.posterior.structure.curvature_products(curvature, framed.values)
         values += np.einsum("kp,kpn->kn", linear, framed.values)
-        values += constant[:, None]
+        values += of_scales[:, None]
         if framed.hidden is not None:
-            values += np.take(framed.hidden.values_of_spread(curvature), framed.pattern, axis=1)
+            values -= np.take(framed.hidden.values_of_noise(curvature), framed.pattern, axis=1)
         return values
+
+    def hidden_changes(self, framed, polynomials):
+        """What hidden values add to changes of the log densities of rows that have scales, (K, n)."""
+        values = framed.hidden.values_of_spread(polynomials[2]) + framed.hidden.values_of_noise(
+            polynomials[2]
+        )
+        return np.take(values, framed.pattern, axis=1)
 
     def hidden_moments(self, framed, polynomials, weights):
         """Changes of the moments of rows with holes, as the distributions of their hidden values change.
 
-        It is the covariance of (y, s(y)) with a + b.y + B.s(y) given the component, times weights (K, n).
+        It is the covariance of (y, s(y)) with a + b.y + B.s(y) given the component, times weights (L, n) or
+        ScaledWeights.
         """
-        _, linear, curvature = polynomials
-        sums = framed.hidden.covariance_sums(framed.values, linear, curvature, weights)
-        return Moments(np.zeros(len(weights)), *sums)
+        _, linear, curvature, *of_scales = polynomials
+        counted, scaled = (weights.counted, weights.scaled) if of_scales else (weights, weights)
+        n_components = len(framed.values)
+        sums = framed.hidden.covariance_sums(
+            framed.values, linear, curvature, counted[:n_components], scaled[:n_components]
+        )
+        no_scales = 2 * [np.zeros(n_components) if of_scales else None]
+        return Moments(np.zeros(len(counted)), *sums, *no_scales)
 
 
 class CommonFrame:
@@ -201,10 +371,13 @@ class CommonFrame:
         squared_offsets = np.einsum("kp,kp->k", self._offsets, self._offsets)
         finer = structure.precision_trace(self._maps) / structure.n_features
         self.amplification = np.max(finer * (1.0 + squared_offsets / structure.n_features))
-        self.workload = Workload(structure.n_monomials + 2 * structure.n_components)
+        self.workload = Workload(structure.n_monomials + 2 * structure.n_labels)
         half_squares = np.broadcast_to(-0.5 * structure.identity, self._maps.shape)
-        constants = posterior.expectations.density_constants
-        self._log_densities = self.polynomials(constants, np.zeros_like(self._offsets), half_squares)
+        self._expectations, self._tails = posterior.expectations, posterior.tails
+        constants = self._expectations.density_constants
+        if self._tails is not None:  # Their log densities are functions of the distances.
+            constants = -0.5 * self._expectations.distance_constants
+        self._log_densities = self._of_labels(constants, np.zeros_like(self._offsets), half_squares)
         if structure.shares_precision:
             self._log_densities[:, -1] = -0.5
 
@@ -221,11 +394,25 @@ class CommonFrame:
         return monomials
 
     def log_densities(self, monomials):
-        """rho, (K, n)."""
-        return self._log_densities @ monomials
+        """rho, (L, n), and Scales or None."""
+        if self._tails is None:
+            return self._log_densities @ monomials, None
+        half_distances = self._log_densities @ monomials
+        of_components, scales = self._tails.log_densities(-2.0 * half_distances, self._structure.n_features)
+        constants = self._expectations.density_constants[:, None]
+        densities = np.empty((len(constants), of_components.shape[1]))
+        np.add(of_components, constants[: len(of_components)], out=densities[: len(of_components)])
+        densities[len(of_components) :] = constants[len(of_components) :]
+        return densities, scales
 
     def moments(self, monomials, weights):
-        """Sums of weight times the monomials, (K, F); and where all share a precision, of s(u), (1, ...)."""
+        """Sums of weight times the monomials, (L, F); and where all share a precision, of s(u), (1, ...).
+
+        Of ScaledWeights the sums are (K, F), and the counts (L,) and the sums of log u - u come after them.
+        """
+        if isinstance(weights, ScaledWeights):
+            own = self.moments(monomials, weights.scaled)
+            return *own, weights.counted.sum(axis=1), weights.log_scale_sums
         if self._structure.has_own_precisions:
             return weights @ monomials.T, None
         second = self._structure.second_moments(monomials[None, 1:-1], weights.sum(axis=0)[None])
@@ -233,8 +420,10 @@ class CommonFrame:
 
     def in_own_frames(self, moments):
         """The sums of `moments` over all rows as `Moments`."""
-        structure, (sums, second) = self._structure, moments
-        counts, first, entries = np.split(sums, [1, 1 + structure.n_features], axis=1)
+        structure, (sums, second, *of_scaled) = self._structure, moments
+        all_counts, log_scale_sums = of_scaled or (np.ascontiguousarray(sums[:, 0]), None)
+        of_components = sums[: structure.n_components]
+        counts, first, entries = np.split(of_components, [1, 1 + structure.n_features], axis=1)
         counts = counts[:, 0]
         # s(u - o) = s(u) - (u o' + o u') + s(o), or what the statistic has of that.
         mixed = structure.outer_products(first, self._offsets)
@@ -242,17 +431,26 @@ class CommonFrame:
         about_offsets = about_offsets - mixed - structure.transposed(mixed)
         about_offsets += structure.sum_of_squares(self._offsets, counts)
         return Moments(
-            np.ascontiguousarray(counts),
+            all_counts,
             structure.transformed(self._maps, first - counts[:, None] * self._offsets),
             structure.congruence(self._maps, about_offsets),
+            counts if of_scaled else None,
+            log_scale_sums,
         )
 
-    def polynomials(self, constant, linear, curvature):
-        """a + b.y + B.s(y), up to what all components share, as coefficients of the monomials.
+    def polynomials(self, constant, linear, curvature, *of_scales):
+        """Changes of log densities, up to what all labels share, as coefficients of the monomials.
 
-        (..., K), (..., K, P), (..., S, ...) -> (..., K, F)
+        (..., L), (..., K, P), (..., S, ...) -> (..., L, F); with scales a and what is multiplied by u.
         """
+        if of_scales:
+            return constant, self._of_labels(*of_scales, linear, curvature)
+        return self._of_labels(constant, linear, curvature)
+
+    def _of_labels(self, constant, linear, curvature):
+        """a + b.y + B.s(y) as coefficients of the monomials."""
         structure = self._structure
+        constant, of_background = np.split(constant, [structure.n_components], axis=-1)
         curvature = structure.congruence(self._maps_back, curvature)
         slope = structure.transformed(self._maps_back, linear)
         bent = structure.transformed(curvature, self._offsets)
@@ -261,8 +459,17 @@ class CommonFrame:
             quadratic = structure.entry_coefficients(curvature)
         else:  # All components share B.s(u).
             quadratic = np.zeros((*constant.shape, 1))
-        return np.concatenate([constant[..., None], slope - 2.0 * bent, quadratic], axis=-1)
+        of_components = np.concatenate([constant[..., None], slope - 2.0 * bent, quadratic], axis=-1)
+        if not of_background.size:
+            return of_components
+        alone = np.zeros((*of_background.shape, structure.n_monomials))
+        alone[..., 0] = of_background
+        return np.concatenate([of_components, alone], axis=-2)
 
     def changes(self, monomials, polynomials):
-        """a + b.y + B.s(y), up to what all components share, (K, n)."""
+        """a + b.y + B.s(y), up to what all components share, (L, n)."""
         return polynomials @ monomials
+
+    def derivatives_by_scale(self, monomials, polynomials):
+        """d (beta . h)/d u of rows that have scales, without the feature of nu: (K, n)."""
+        return polynomials[1] @ monomials

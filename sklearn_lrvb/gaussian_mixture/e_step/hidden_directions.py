@@ -84,6 +84,31 @@ class HiddenDirections(ABC):
         """Logarithm of the integral of exp(-|y|^2/2) over the hidden values, if Pi y moves alone: (S, g)."""
         return 0.5 * (_LOG_2_PI * self.n_hidden - self._log_determinants)
 
+    # The parts of these and of the spread where rows have scales u: y is multiplied by u, and s(Pi) is not.
+
+    @property
+    def log_volumes_of_directions(self):
+        """-log|W_m' W_m|/2, (S, g)."""
+        return -0.5 * self._log_determinants
+
+    @cached_property
+    def noise_squares(self):
+        """reg_covar trace(W_m W_m'), (S, g)."""
+        return self.reg_covar * self._squares @ self._hidden
+
+    @property
+    def noise_entries(self):
+        """The entries of reg_covar s(W_m W_m'), (S, Q, g)."""
+        return self.projections - self.spread
+
+    def projection_sums(self, weights):
+        """Sum over the patterns of weight times s(Pi): (S, g) -> (S, ...)."""
+        return self.spread_sums(weights) + self.noise_sums(weights)
+
+    @abstractmethod
+    def values_of_noise(self, curvature):
+        """<B, reg_covar s(W_m W_m')>: (S, ...) -> (S, g)."""
+
     @property
     @abstractmethod
     def _squares(self):
@@ -125,7 +150,7 @@ class HiddenDirections(ABC):
         """<B, spread>: (S, ...) -> (S, g)."""
 
     @abstractmethod
-    def covariance_sums(self, values, linear, curvature, weights):
+    def covariance_sums(self, values, linear, curvature, weights, scaled):
         """Sums over the rows of weight Cov(y, b.y + <B, s(y)>) and weight Cov(s(y), b.y + <B, s(y)>).
 
         Parameters
@@ -134,6 +159,7 @@ class HiddenDirections(ABC):
         linear : (K, P), b
         curvature : (S, ...), B
         weights : (K, n)
+        scaled : (K, n), the same times u, if rows have scales and all is multiplied by them
 
         Returns
         -------
@@ -142,10 +168,8 @@ class HiddenDirections(ABC):
         """
 
     @abstractmethod
-    def changed_log_densities(self, group, pattern, cholesky, vectors):
-        """Log densities of rows in a group whose precision has changed, without their constants.
-
-        They are -(v' v + noise)/2 and what `log_densities` says of the hidden values.
+    def changed_distances(self, group, pattern, cholesky, vectors):
+        """Squared distances of rows in a group whose precision has changed, and their hidden volumes.
 
         Parameters
         ----------
@@ -156,7 +180,9 @@ class HiddenDirections(ABC):
 
         Returns
         -------
-        log_densities : (len(vectors), n)
+        squares : (len(vectors), n), v' v
+        noise : (n,), of what is seen
+        volumes : (n,), twice `log_volumes`
         """
 
     def by_group(self, weights):
@@ -244,15 +270,18 @@ class HiddenMatrixDirections(HiddenDirections):
             total += _summed_products(axes * weights[:, patterns, None, None], axes)
         return 0.5 * (total + total.transpose(0, 2, 1)) - self.noise_sums(weights)
 
-    def values_of_spread(self, curvature):
+    def values_of_noise(self, curvature):
         along_columns = np.einsum("spq,spr,srq->sq", self.whiteners, curvature, self.whiteners, optimize=True)
-        values = -self.reg_covar * (along_columns @ self._hidden)
+        return self.reg_covar * (along_columns @ self._hidden)
+
+    def values_of_spread(self, curvature):
+        values = -self.values_of_noise(curvature)
         for patterns, axes, _ in self.factors:
             values[:, patterns] += np.einsum("sgpm,sgpm->sg", axes, curvature[:, None] @ axes)
         return values
 
-    def covariance_sums(self, values, linear, curvature, weights):
-        moved = weights[:, None] * self.onto(linear[:, :, None] + 2.0 * self.mapped(curvature, values))
+    def covariance_sums(self, values, linear, curvature, weights, scaled):
+        moved = scaled[:, None] * self.onto(linear[:, :, None] + 2.0 * self.mapped(curvature, values))
         total = values @ moved.transpose(0, 2, 1)
         if self.structure.shares_precision:
             total = total.sum(axis=0, keepdims=True)
@@ -263,8 +292,8 @@ class HiddenMatrixDirections(HiddenDirections):
             total += _summed_products(axes @ inner, axes)
         return moved.sum(axis=2), total + total.transpose(0, 2, 1)
 
-    def changed_log_densities(self, group, pattern, cholesky, vectors):
-        log_densities = np.empty((len(vectors), len(pattern)))
+    def changed_distances(self, group, pattern, cholesky, vectors):
+        squares, (noise, volumes) = np.empty((len(vectors), len(pattern))), np.empty((2, len(pattern)))
         stacked = np.stack(vectors, axis=2).transpose(1, 0, 2)  # (n, P, number of vectors)
         hidden = self._hidden.T[pattern] > 0
         n_hidden = hidden.sum(axis=1)
@@ -278,10 +307,10 @@ class HiddenMatrixDirections(HiddenDirections):
             values = maps @ stacked[some]
             values -= axes @ (axes.transpose(0, 2, 1) @ values)
             lengths = np.abs(np.einsum("nmm->nm", triangles))
-            noise = self.reg_covar * np.square(turned * ~hidden[some, None, :]).sum(axis=(1, 2))
-            of_hidden = _LOG_2_PI * number - 2.0 * np.log(lengths).sum(axis=1) - noise
-            log_densities[:, some] = 0.5 * (of_hidden - np.square(values).sum(axis=1).T)
-        return log_densities
+            noise[some] = self.reg_covar * np.square(turned * ~hidden[some, None, :]).sum(axis=(1, 2))
+            volumes[some] = _LOG_2_PI * number - 2.0 * np.log(lengths).sum(axis=1)
+            squares[:, some] = np.square(values).sum(axis=1).T
+        return squares, noise, volumes
 
 
 def _summed_products(maps, others):
@@ -332,20 +361,21 @@ class HiddenScaleDirections(HiddenDirections):
     def noise_sums(self, weights):
         return self._noise * (weights @ self._entries.T)
 
+    def values_of_noise(self, curvature):
+        return (curvature * self._noise) @ self._entries
+
     def values_of_spread(self, curvature):
         return (curvature * (1.0 - self._noise)) @ self._entries
 
-    def covariance_sums(self, values, linear, curvature, weights):
+    def covariance_sums(self, values, linear, curvature, weights, scaled):
         # What is expected of a row is zero along its hidden directions, so that s(y) moves with B alone.
         slopes = self.onto(linear[:, :, None] + 2.0 * self.mapped(curvature, values))
-        first = np.einsum("kpn,kn->kp", slopes, weights)
+        first = np.einsum("kpn,kn->kp", slopes, scaled)
         return first, 2.0 * curvature * (self.by_group(weights) @ self._entries.T)
 
-    def changed_log_densities(self, group, pattern, cholesky, vectors):
+    def changed_distances(self, group, pattern, cholesky, vectors):
         hidden = self._hidden.T[pattern]
         seen, log_squares = 1.0 - hidden, 2.0 * np.log(self.whiteners[group] / cholesky)
         noise = self.reg_covar * (seen * np.exp(log_squares)).sum(axis=1)
-        constants = (hidden * (_LOG_2_PI - log_squares)).sum(axis=1) - noise
-        return np.stack(
-            [0.5 * (constants - (seen * np.square(rows.T / cholesky)).sum(axis=1)) for rows in vectors]
-        )
+        squares = [(seen * np.square(rows.T / cholesky)).sum(axis=1) for rows in vectors]
+        return np.stack(squares), noise, (hidden * (_LOG_2_PI - log_squares)).sum(axis=1)

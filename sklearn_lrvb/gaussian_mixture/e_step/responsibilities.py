@@ -1,12 +1,16 @@
 """Responsibilities of a block of rows, and arithmetic with them that avoids cancellation.
 
-*Conventions.* Responsibilities are component-major, (K, n), so that their normalization reduces over the long
-axis. rho_nk is the expected log density of row n in component k, log weights included.
+*Conventions.* Responsibilities are label-major, (L, n), so that their normalization reduces over the long
+axis. The labels are the K components and the background, if there is one. rho_nk is the expected log density
+of row n with label k, log weights included.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+
+from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnRows, ScaledWeights
+from sklearn_lrvb.gaussian_mixture.posterior.tails import Scales
 
 # Responsibilities below exp(-230) = 1e-100 are raised to it: numbers that underflow, here or in products of a
 # few of them, take the processor up to forty times as long.
@@ -46,15 +50,25 @@ class Expectation:
     Attributes
     ----------
     framed : the rows in the frames: `OwnRows` of `OwnFrames`, monomials (F, n) of a `CommonFrame`
-    responsibilities : (K, n)
+    responsibilities : (L, n)
     log_normalizer : (n,), log sum_k exp(rho_nk), which `score_samples` reports
-    log_densities : (K, n), rho
+    log_densities : (L, n), rho
+    scales : Scales, or None where rows have none
     """
 
     framed: object
     responsibilities: np.ndarray
     log_normalizer: np.ndarray
     log_densities: np.ndarray
+    scales: Scales | None = None
+
+    def weights(self, counted):
+        """Weights of the rows' moments, from weights (L, n) of the labels: the same, or ScaledWeights."""
+        if self.scales is None:
+            return counted
+        of_components = counted[: len(self.scales.mean)]
+        log_scale_sums = (of_components * self.scales.log_less_mean).sum(axis=1)
+        return ScaledWeights(counted, of_components * self.scales.mean, log_scale_sums)
 
 
 def expect(frames, block, without=None):
@@ -67,10 +81,12 @@ def expect(frames, block, without=None):
     without : int or None, a component that no row may belong to
     """
     framed = frames.whiten(block)
-    log_densities = frames.log_densities(framed)
+    log_densities, scales = frames.log_densities(framed)
+    if scales is not None and isinstance(framed, OwnRows):
+        framed = replace(framed, scales=scales)
     if without is not None:
         log_densities[without] = -np.inf
-    return Expectation(framed, *normalized(log_densities), log_densities)
+    return Expectation(framed, *normalized(log_densities), log_densities, scales)
 
 
 def expect_in_range(frames, block):
@@ -88,7 +104,8 @@ def expect_in_range(frames, block):
     """
     with np.errstate(over="ignore", invalid="ignore"):
         expectation = expect(frames, block)
-    beyond = np.flatnonzero(~(expectation.log_normalizer > _LEAST_SCORE))
+    nearest = expectation.log_densities[: frames.posterior.n_components].max(axis=0)
+    beyond = np.flatnonzero(~(nearest > _LEAST_SCORE))
     if beyond.size:
         largest = np.abs(block.rows[:, beyond[0]]).max()
         raise ValueError(
@@ -101,7 +118,7 @@ def expect_in_range(frames, block):
 
 
 def normalized(log_densities):
-    """Responsibilities (K, n) and log sum_k exp(rho_nk), (n,), from log densities (K, n).
+    """Responsibilities (L, n) and log sum_k exp(rho_nk), (n,), from log densities (L, n).
 
     Responsibilities below 1e-100 are raised to it, or set to zero where raising would show.
     """
@@ -121,7 +138,7 @@ def normalized(log_densities):
 def centred_on_average(changes, responsibilities):
     """d_k - sum_l r_l d_l: changes of log responsibilities from those of log densities.
 
-    (K, n, ...), (K, n) -> (K, n, ...). The average is subtracted twice, so that rows of almost certain
+    (L, n, ...), (L, n) -> (L, n, ...). The average is subtracted twice, so that rows of almost certain
     assignment keep their digits.
     """
     relative = changes - np.einsum("kn,kn...->n...", responsibilities, changes)
@@ -130,7 +147,7 @@ def centred_on_average(changes, responsibilities):
 
 
 def complements(responsibilities):
-    """1 - r_k without cancellation where r_k is almost 1, as the sum of the others: (K, n) -> (K, n)."""
+    """1 - r_k without cancellation where r_k is almost 1, as the sum of the others: (L, n) -> (L, n)."""
     others = np.zeros_like(responsibilities)
     others[1:] = np.cumsum(responsibilities[:-1], axis=0)
     others[:-1] += np.cumsum(responsibilities[:0:-1], axis=0)[::-1]

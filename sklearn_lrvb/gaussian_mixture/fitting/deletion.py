@@ -60,7 +60,7 @@ def refitted_score(rows, optimum, at_optimum, information, block):
             continue
         if posterior is not swept:
             acceleration.accept()
-        of_row = frames.moments(own.framed, block.weighted(own.responsibilities))
+        of_row = frames.moments(own.framed, own.weights(block.weighted(own.responsibilities)))
         moments = result.moments - posterior.with_noise(of_row)
         residual = posterior.residual(moments)
         score, distance = float(own.log_normalizer[0]), posterior.deviation(residual)

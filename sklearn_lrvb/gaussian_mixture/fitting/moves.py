@@ -10,8 +10,8 @@ is optimal for r+, a sweep at q+ finds a lower bound of at least L(r+) = L(r) + 
 the bound that the sweep at q found. So the sweep accepts every move whose gain is positive. An emptied
 component returns to its prior; K does not change.
 
-A deletion gives the rows of component k to the others in proportion to their responsibilities; its gain is
-at least
+A deletion gives the rows of component k to the other labels in proportion to their responsibilities; its gain
+is at least
 
     sum_n w_n log(1 - r_nk) + [KL_k - KL_empty] + log Z_w(N') - sum_l N'_l E log pi_l + KL_w,
 
@@ -29,11 +29,14 @@ with Z_w and Z the integrals over weights and precisions (`log_evidence` of the 
 covariance structure), H(r) the entropy of the assignments, and the complete statistics of component k (prior
 and known noise included)
 
-    tau_k = b0 + N_k,    d_k = m_k - m0,    c = nu0 + power N_k,    A_k = c E(Lambda_k)^-1.
+    tau_k = b0 + U_k,    d_k = m_k - m0,    c = nu0 + power N_k,    A_k = c E(Lambda_k)^-1,
 
-The component that holds the rows of both components k and l has
+U_k being N_k, or the sum of the rows' expected scales where they have any (`posterior.tails`). Every row then
+keeps q(u | z) as it moves, so that the statistics of two components add up. In the component that holds both,
+q(u) is a mixture of two, whose entropy is at least their average. So the gain is a lower bound of what the
+move gains. The component that holds the rows of both components k and l has
 
-    N = N_k + N_l,    d = (tau_k d_k + tau_l d_l)/tau,    A = A_k + A_l - C0 + between,
+    N = N_k + N_l,    U = U_k + U_l,    d = (tau_k d_k + tau_l d_l)/tau,    A = A_k + A_l - C0 + between,
     between = (tau_k tau_l s(d_k - d_l) - b0 tau_k s(d_k) - b0 tau_l s(d_l))/tau,
 
 and the other one returns to its prior. With "tied" covariances, ``between`` is added to the one A, and
@@ -52,6 +55,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.e_step.frames import frames_of
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect, normalized
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
+from sklearn_lrvb.gaussian_mixture.posterior.tails import EMPTY
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior, occupied
 from sklearn_lrvb.row_blocks import batches
 
@@ -114,7 +118,7 @@ class Moves:
         """The posterior with its components in their best order, if moves may act."""
         if not self.may_act(posterior):
             return posterior
-        order = posterior.prior.weights.best_order(posterior.counts)
+        order = posterior.prior.weights.of_components.best_order(posterior.counts)
         is_in_order = np.array_equal(order, np.arange(len(order)))
         return posterior if is_in_order else posterior.reordered(order)
 
@@ -201,11 +205,13 @@ class MoveProposals:
         """Components whose deletion may gain, by an estimate.
 
         It assumes that the rows' scores fall by one nat for every expected row of the component, the least
-        possible, and that its rows go to the other components in proportion to their counts.
+        possible, and that its rows go to the other labels in proportion to their counts.
         """
         counts = self._fit.e_step_result.moments.counts
         others = counts.sum() - counts
-        may = np.flatnonzero((others > 0) & (self.divergence_saved > counts))
+        n_components = self._fit.posterior.n_components
+        of_components = counts[:n_components]
+        may = np.flatnonzero((others > 0)[:n_components] & (self.divergence_saved > of_components))
         after = counts * (1.0 + counts[may] / others[may])[:, None]
         after[np.arange(len(may)), may] = 0.0
         gains = self.divergence_saved[may] - counts[may] + self.changes_of_weights(after)
@@ -213,7 +219,7 @@ class MoveProposals:
         return may[best[gains[best] > LEAST_GAIN]]
 
     def changes_of_weights(self, counts):
-        """Gains by the best q(pi) for other expected counts, (n, K) -> (n,).
+        """Gains by the best q(pi) for other expected counts, (n, L) -> (n,).
 
         They are relative to the gain of the best q(pi) for the present counts, which any sweep makes.
         """
@@ -274,7 +280,7 @@ class MoveProposals:
     def order(self):
         """Yield the posterior with its components in their best order if that gains enough."""
         posterior = self._fit.next_posterior
-        weights, counts = posterior.prior.weights, posterior.counts
+        weights, counts = posterior.prior.weights.of_components, posterior.counts
         order = weights.best_order(counts)
         gain = weights.log_evidence(counts[order]) - weights.log_evidence(counts)
         if gain > _LEAST_GAIN_OF_ORDER:
@@ -289,7 +295,7 @@ class AssignmentSums:
     ----------
     entropy_losses : (n_groups,), entropy of the assignments that is lost if a group of components is merged
     log_kept : (n_deleted,), sum of log(1 - r_k), by which the rows' scores fall if component k is deleted
-    taken_over : (n_deleted, K), sum of r_k r_l/(1 - r_k), rows of component k that then go to component l
+    taken_over : (n_deleted, L), sum of r_k r_l/(1 - r_k), rows of component k that then go to label l
     """
 
     entropy_losses: np.ndarray
@@ -319,18 +325,18 @@ def assignment_sums(rows, posterior, groups, deleted):
 def _sums_of_block(frames, groups, deleted, block):
     """The attributes of `AssignmentSums`, summed over a block."""
     expectation = expect(frames, block)
-    r, n_components = expectation.responsibilities, len(expectation.responsibilities)
+    r, n_labels = expectation.responsibilities, len(expectation.responsibilities)
     entropy_losses = block.weighted(_entropy_losses(r, groups)).sum(axis=1)
-    log_kept, taken_over = np.zeros(len(deleted)), np.zeros((len(deleted), n_components))
+    log_kept, taken_over = np.zeros(len(deleted)), np.zeros((len(deleted), n_labels))
     for i, k in enumerate(deleted):
         others, log_normalizer = normalized(np.delete(expectation.log_densities, k, axis=0))
         log_kept[i] = block.weighted(log_normalizer - expectation.log_normalizer).sum()
-        taken_over[i, np.arange(n_components) != k] = block.weighted(others * r[k]).sum(axis=1)
+        taken_over[i, np.arange(n_labels) != k] = block.weighted(others * r[k]).sum(axis=1)
     return entropy_losses, log_kept, taken_over
 
 
 def _entropy_losses(responsibilities, groups):
-    """s log s - sum over a group of r_k log r_k, with s the sum of its r_k: (K, n) -> (n_groups, n)."""
+    """s log s - sum over a group of r_k log r_k, with s the sum of its r_k: (L, n) -> (n_groups, n)."""
     own = xlogy(responsibilities, responsibilities)
     losses = np.empty((len(groups), responsibilities.shape[1]))
     for loss, group in zip(losses, groups, strict=True):
@@ -384,6 +390,8 @@ class ComponentStatistics:
         structure, least, pairs = self._structure, self._prior.mean_precision, merges.reshape(-1, 2)
         first, second = self._posterior.mean_precision[pairs.T]
         gains = 0.5 * structure.n_dimensions * np.log(first / (first + second - least) * (second / least))
+        if self._posterior.tails is not None:
+            gains += self._posterior.tails.merged(self._posterior.counts, pairs)[1]
         if structure.has_own_precisions:
             merged = self._log_evidence_of_precisions(*self._merged(pairs))
             freedom = np.array([self._prior.degrees_of_freedom])
@@ -395,18 +403,14 @@ class ComponentStatistics:
             between = between.reshape(*merges.shape[:2], *between.shape[1:]).sum(axis=1)
             freedom = np.repeat(self._posterior.effective_degrees_of_freedom, len(merges))
             gains += self._log_evidence_of_precisions(self._scatter + between, freedom) - self._log_evidence
-        return gains + self.gains_of_weights(self.counts_after(merges), self._posterior.counts)
+        return gains + self.gains_of_weights(self.counts_after(merges), self._posterior.label_counts)
 
     def counts_after(self, merges):
-        """Counts after disjoint merges, (n, m, 2) -> (n, K)."""
-        counts = np.repeat(self._posterior.counts[None], len(merges), axis=0)
-        rows, (first, second) = np.arange(len(merges))[:, None], np.moveaxis(merges, -1, 0)
-        counts[rows, first] += counts[rows, second]
-        counts[rows, second] = 0.0
-        return counts
+        """Counts of the labels after disjoint merges, (n, m, 2) -> (n, L)."""
+        return _sums_after(self._posterior.label_counts, merges)
 
     def gains_of_weights(self, counts, present):
-        """Changes of log Z_w from present counts to others, both in their best order: (..., K) -> (...)."""
+        """Changes of log Z_w from present counts to others, both in their best order: (..., L) -> (...)."""
         weights = self._prior.weights
         after, before = (
             weights.log_evidence(np.take_along_axis(of, weights.best_order(of), axis=-1))
@@ -469,12 +473,26 @@ class ComponentStatistics:
             covariance_cholesky[second] = _prior_cholesky(prior)
         else:
             covariance_cholesky = merged
-        return replace(
+        after = replace(
             posterior,
-            counts=self.counts_after(pairs[None])[0],
+            counts=self.counts_after(pairs[None])[0, : posterior.n_components],
             centred_means=centred_means,
             covariance_cholesky=covariance_cholesky,
         )
+        if posterior.tails is None:
+            return after
+        nu = posterior.tails.merged(posterior.counts, pairs)[0]
+        tails = posterior.tails.replaced(first, nu).replaced(second, EMPTY)
+        return replace(after, scale_sums=_sums_after(posterior.scale_sums, pairs[None])[0], tails=tails)
+
+
+def _sums_after(sums, merges):
+    """Sums over the rows of every label after disjoint merges, (n, m, 2) -> (n, ...)."""
+    after = np.repeat(sums[None], len(merges), axis=0)
+    rows, (first, second) = np.arange(len(merges))[:, None], np.moveaxis(merges, -1, 0)
+    after[rows, first] += after[rows, second]
+    after[rows, second] = 0.0
+    return after
 
 
 def emptied(posterior, components):
@@ -492,16 +510,22 @@ def emptied(posterior, components):
     if structure.has_own_precisions:
         covariance_cholesky = covariance_cholesky.copy()
         covariance_cholesky[components] = _prior_cholesky(prior)
-    return replace(posterior, centred_means=centred_means, covariance_cholesky=covariance_cholesky)
+    after = replace(posterior, centred_means=centred_means, covariance_cholesky=covariance_cholesky)
+    if posterior.tails is None:
+        return after
+    scale_sums = posterior.scale_sums.copy()
+    scale_sums[components] = 0.0
+    return replace(after, scale_sums=scale_sums, tails=posterior.tails.replaced(components, EMPTY))
 
 
 def divergence_of_emptied(posterior):
     """Contribution of a component without rows to the divergence of q from the prior.
 
     It is zero, except with independent factors of means and precisions: the factors of the prior are joint,
-    so that no such q equals it.
+    so that no such q equals it. Own degrees of freedom have minus the log of the prior's largest density.
     """
-    if not posterior.prior.independent:
+    has_own_tails = posterior.tails is not None and posterior.tails.are_own
+    if not (posterior.prior.independent or has_own_tails):
         return 0.0
     n_components = posterior.n_components
     counts = np.zeros(n_components)
@@ -510,13 +534,16 @@ def divergence_of_emptied(posterior):
 
 
 def own_divergences(posterior):
-    """Contributions of every component's mean and own precision to the divergence from the prior, (K,).
+    """Contributions of what is every component's own to the divergence from the prior, (K,).
 
-    A precision that all components share is not counted.
+    A precision that all components share, or degrees of freedom, are not counted.
     """
+    of_components = posterior.divergences.means
     if posterior.structure.has_own_precisions:
-        return posterior.divergences.means + posterior.divergences.precisions
-    return posterior.divergences.means
+        of_components = of_components + posterior.divergences.precisions
+    if posterior.tails is not None:
+        of_components = of_components + posterior.tails.own_negative_log_priors()
+    return of_components
 
 
 def _prior_cholesky(prior):

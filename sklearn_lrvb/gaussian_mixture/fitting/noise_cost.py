@@ -7,10 +7,11 @@ that is held fixed, the noise costs
 
     (c/2) log(|B + N r I| / |B|) = (c/2) sum_i log(1 + N r/b_i),
 
-b_i being the eigenvalues of B. (P N r takes the place of N r for "spherical", where B is a number.) Less
-noise lets the responsibilities improve too, so that a fit to the same rows with ``reg_covar=0`` gains at
-least as much; with one component it gains exactly this. (To first order the cost is r N trace(E Lambda)/2,
-which is how fast the bound falls as r rises; it is less than the cost.)
+b_i being the eigenvalues of B. (P N r takes the place of N r for "spherical", where B is a number. Where rows
+have scales u, N is the sum of responsibilities times u, which are held fixed too.) Less noise lets the
+responsibilities improve too, so that a fit to the same rows with ``reg_covar=0`` gains at least as much; with
+one component it gains exactly this. (To first order the cost is r N trace(E Lambda)/2, which is how fast the
+bound falls as r rises; it is less than the cost.)
 
 In what is reported a direction counts only if the rows add more to b_i than the prior and rounding do. In the
 others they hardly vary: constant and duplicated columns, or rows that are equal within a component. There the
@@ -146,7 +147,7 @@ def _bound_from_traces(posterior, whiteners):
     count.
     """
     structure, freedom = posterior.structure, posterior.effective_degrees_of_freedom
-    noise = posterior.prior.reg_covar * posterior.group_counts
+    noise = posterior.prior.reg_covar * structure.per_group(posterior.mean_counts)
     shares = noise * structure.precision_trace(whiteners) / freedom
     return np.inf if shares.max() >= 1.0 else -0.5 * float(freedom @ np.log1p(-shares))
 
@@ -164,7 +165,7 @@ def _bound_from_rows(posterior, whiteners):
     prior, structure, freedom = posterior.prior, posterior.structure, posterior.effective_degrees_of_freedom
     if not structure.is_matrix:
         return np.inf
-    noise = prior.reg_covar * posterior.group_counts
+    noise = prior.reg_covar * structure.per_group(posterior.mean_counts)
     gram, of_prior = (
         part / freedom[structure.statistic_axes]
         for part in (structure.gram(whiteners), posterior.second_moments_of_prior)
@@ -231,7 +232,7 @@ def _directions(rows, posterior):
         covariances = structure.power * structure.gram(structure.diagonal_factors(np.sqrt(of_features)))
         rounding = structure.congruence(posterior.whiteners, covariances)
         rounding = rounding + of_frame * structure.identity_statistic
-    counts = structure.per_group(moments.counts)[:, None]
+    counts = structure.per_group(moments.mean_counts(posterior.n_components))[:, None]
     noise = counts * prior.reg_covar * structure.power * of_identity
     without_ridge = np.maximum(of_prior - prior.ridge * of_identity, 0.0)
     varies = of_rows > without_ridge + counts * rounding
@@ -245,4 +246,5 @@ def _directions(rows, posterior):
 def _moments_of_block(frames, block):
     """Moments of a block's rows in the components' own frames, without noise and prior."""
     expectation = expect(frames, block)
-    return frames.moments(expectation.framed, block.weighted(expectation.responsibilities))
+    counted = block.weighted(expectation.responsibilities)
+    return frames.moments(expectation.framed, expectation.weights(counted))

@@ -25,7 +25,6 @@ from scipy.linalg import eigh, lapack, qr
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, posterior_from_responsibilities
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import Complement, MixturePrior
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
 from sklearn_lrvb.row_blocks import ArrayRows
 from sklearn_lrvb.symmetric_matrices import round_off, scaled_to_unit_diagonal, symmetrized
 
@@ -58,7 +57,8 @@ class RowSpan:
     def if_smaller(cls, rows, prior):
         """The span of the rows, or None.
 
-        There is none where they outnumber their features or have holes, or where the prior does not allow it.
+        There is none where they outnumber their features or have holes or scales, or where the prior does not
+        allow it.
         The prior's mean counts as a row if it is not that of the rows.
 
         Parameters
@@ -69,7 +69,7 @@ class RowSpan:
         n_samples, with_mean = rows.n_samples, bool(prior.mean.any())
         size = n_samples + with_mean
         structure = None if size > rows.n_features else prior.structure.projected(size)
-        if prior.flat or structure is None or rows.has_holes:
+        if prior.flat or structure is None or rows.has_holes or structure.has_scales:
             return None
         columns = rows.block(slice(0, n_samples)).rows
         if with_mean:
@@ -102,21 +102,21 @@ class RowSpan:
         """A posterior in P dimensions, that of a sweep, in the span."""
         images = self.basis.T @ posterior.covariance_cholesky
         factors = np.linalg.qr(images.swapaxes(-1, -2), mode="r")
-        return VariationalPosterior(
-            self.prior,
-            posterior.counts,
-            posterior.centred_means @ self.basis,
-            np.array([_lower_cholesky(factor) for factor in factors]),
+        return replace(
+            posterior,
+            prior=self.prior,
+            centred_means=posterior.centred_means @ self.basis,
+            covariance_cholesky=np.array([_lower_cholesky(factor) for factor in factors]),
         )
 
     def expanded(self, posterior):
         """A posterior in the span, in P dimensions."""
         groups = zip(posterior.covariance_cholesky, posterior.complement_variance, strict=True)
-        return VariationalPosterior(
-            self.whole_prior,
-            posterior.counts,
-            posterior.centred_means @ self.basis.T,
-            np.array([self._expanded_cholesky(*group) for group in groups]),
+        return replace(
+            posterior,
+            prior=self.whole_prior,
+            centred_means=posterior.centred_means @ self.basis.T,
+            covariance_cholesky=np.array([self._expanded_cholesky(*group) for group in groups]),
         )
 
     def _expanded_cholesky(self, cholesky, variance):
@@ -180,7 +180,7 @@ class AscentInSpan(Ascent):
 
         Parameters
         ----------
-        responsibilities : array or sparse array (n_samples, n_components)
+        responsibilities : array or sparse array (n_samples, n_labels)
         prior : MixturePrior in P dimensions; that of the span takes its place
         """
         in_span = self.span.prior

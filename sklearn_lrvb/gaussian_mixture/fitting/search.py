@@ -1,4 +1,4 @@
-"""The search from the end of a fit: splits of components, and merges that lower the bound a little at first.
+"""The search from the end of a fit: splits of components, and merges that lower the bound at first.
 
 A split needs an empty component for its second half. Where there is none, it is combined with the merge of
 two other components: the gains of a split and of a merge of other components add up. `ascent` makes the moves
@@ -8,9 +8,10 @@ proposed here.
 responsibilities stay. As a function of u, the lower bound is then that of a mixture of two components, fitted
 to the rows counted w r_k times under the same prior of means and precisions: a small fit of its own. Its
 weights have a Dirichlet prior in place of the prior of all weights; `Search` accounts for the order of the
-sticks afterwards. For a precision that all components share, the prior of this fit is the posterior given the
-rows of all other components: a Wishart distribution whose degrees of freedom are those of the prior and the
-expected rows of the others, and whose inverse scale is C0 and what each of them adds to it.
+sticks afterwards. Fitted degrees of freedom stay as they are. For a precision that all components share,
+the prior of this fit is the posterior given the rows of all other components: a Wishart distribution whose
+degrees of freedom are those of the prior and the expected rows of the others, and whose inverse scale is C0
+and what each of them adds to it.
 """
 
 import functools
@@ -106,25 +107,39 @@ class Search:
         return splits(RowsOfComponents(rows, self._fit.posterior), self._posterior, self._occupied)
 
     def trial_merges(self):
-        """Yield merges that lower the bound only a little, the best first."""
-        loses_little = (self._gains > -_MAX_TRIAL_LOSS) & (self._gains <= LEAST_GAIN)
-        for pair in self._pairs[loses_little][:_MAX_TRIALS]:
-            yield Move(
-                f"merged components {pair[0]} and {pair[1]}", self._statistics.merged_posterior(pair[None])
-            )
+        """Yield merges that lower the bound at first, the best first.
+
+        They are those that lose little. Where rows have scales, they are the best one of every component:
+        what these lose while the scales stay says little. A component gives back what rows far out it has
+        taken from another only where degrees of freedom are low, so that fitted ones begin there.
+        """
+        if self._posterior.tails is None:
+            loses_little = (self._gains > -_MAX_TRIAL_LOSS) & (self._gains <= LEAST_GAIN)
+            pairs = self._pairs[loses_little][:_MAX_TRIALS]
+        elif not len(self._pairs):
+            return
+        else:
+            holds = (self._pairs[:, :, None] == self._occupied).any(axis=1)  # (pairs, components)
+            pairs = self._pairs[np.unique(holds[:, holds.any(axis=0)].argmax(axis=0))]
+        for first, second in pairs:
+            merged = self._statistics.merged_posterior(np.array([[first, second]]))
+            if merged.tails is not None:
+                merged = replace(merged, tails=merged.tails.heavier(first))
+            yield Move(f"merged components {first} and {second}", merged)
 
     def gain_of_split(self, split, empty):
         """Gain of a split whose second half takes the place of an empty component: a float."""
-        counts = _counts_after(split, empty, self._posterior.counts[None])
+        present = self._posterior.label_counts
+        counts = _counts_after(split, empty, present[None])
         gain = split.gain + divergence_of_emptied(self._posterior)
-        return float(gain + self._statistics.gains_of_weights(counts, self._posterior.counts)[0])
+        return float(gain + self._statistics.gains_of_weights(counts, present)[0])
 
     def gains_of_swaps(self, split):
         """Gains of a split together with each of the merges, whose second component takes the second half.
 
         A merge of the component that is split has -inf: (number of merges,).
         """
-        statistics, present = self._statistics, self._posterior.counts
+        statistics, present = self._statistics, self._posterior.label_counts
         merged = statistics.counts_after(self._pairs[:, None])
         after = _counts_after(split, self._pairs[:, 1], merged)
         # The gains of merges count the weights after them; the weights after both take their place.
@@ -141,8 +156,12 @@ class Search:
         posterior = self._posterior if posterior is None else posterior
         counts, centred_means = posterior.counts[None], posterior.centred_means.copy()
         covariance_cholesky = posterior.covariance_cholesky.copy()
+        scale_sums, tails = posterior.scale_sums, posterior.tails
         for split, second in zip(splits, empty, strict=False):
             counts = _counts_after(split, second, counts)
+            if tails is not None:
+                scale_sums = _scale_sums_after(split, second, scale_sums)
+                tails = tails.replaced(second, tails.nu[split.component])
             centred_means[[split.component, second]] = split.halves.centred_means
             if posterior.structure.has_own_precisions:
                 covariance_cholesky[[split.component, second]] = split.halves.covariance_cholesky
@@ -150,13 +169,18 @@ class Search:
                 covariance_cholesky = split.halves.covariance_cholesky
         names = ", ".join(str(split.component) for split in splits)
         after = replace(
-            posterior, counts=counts[0], centred_means=centred_means, covariance_cholesky=covariance_cholesky
+            posterior,
+            counts=counts[0],
+            centred_means=centred_means,
+            covariance_cholesky=covariance_cholesky,
+            scale_sums=scale_sums,
+            tails=tails,
         )
         return Move(f"split component{'s' * (len(splits) > 1)} {names}", after)
 
 
 def _counts_after(split, empty, counts):
-    """Counts after a split whose second half takes the place of an empty component: (n, K) -> (n, K).
+    """Counts after a split whose second half takes the place of an empty component: (n, L) -> (n, L).
 
     The empty component is one for all, or (n,).
     """
@@ -166,6 +190,13 @@ def _counts_after(split, empty, counts):
     counts[:, split.component] -= moved
     counts[np.arange(len(counts)), empty] += moved
     return counts
+
+
+def _scale_sums_after(split, empty, scale_sums):
+    """Sums of the scales after a split whose second half takes the place of an empty component: (K,)."""
+    after, of_halves = scale_sums.copy(), split.halves.scale_sums
+    after[[split.component, empty]] = after[split.component] * of_halves / of_halves.sum()
+    return after
 
 
 @dataclass(frozen=True)
@@ -242,7 +273,7 @@ class RowsOfComponents:
 
 def _rows_held(frames, block):
     """Pairs of a component and one of its rows: the component, the index of the row, and its weight."""
-    r = expect(frames, block).responsibilities
+    r = expect(frames, block).responsibilities[: frames.posterior.n_components]
     component, row = np.nonzero(r > _LEAST_RESPONSIBILITY)
     return component, block.numbers[row], block.weighted(r)[component, row]
 
@@ -274,6 +305,9 @@ def _priors_of_rows(rows, posterior, components):
 
 def _split(rows, posterior, component, prior):
     """The better of two splits of one component, given the prior of its rows; or None."""
+    own_tails = 0.0
+    if posterior.tails is not None:
+        own_tails = posterior.tails.own_negative_log_priors()[component]
     try:
         whole = _alone(rows, posterior, component, prior)
         starts = list(_starting_sides(rows, posterior, component, prior))
@@ -281,34 +315,39 @@ def _split(rows, posterior, component, prior):
         return None
     found = []
     for sides in starts:
-        halves = _fitted_halves(rows, _prior_for(prior, 2), sides, whole)
+        halves = _fitted_halves(rows, _prior_for(prior, 2, whole.tails), sides, whole)
         if halves is not None:
             found.append((_bound_without_weights(rows, halves), halves))
     if not found:
         return None
     bound, halves = max(found, key=lambda pair: pair[0])
-    return Split(component, bound - _bound_without_weights(rows, whole), halves)
+    return Split(component, bound - _bound_without_weights(rows, whole) - own_tails, halves)
 
 
 def _alone(rows, posterior, component, prior):
     """The posterior of one component that holds all rows, after a sweep from where it is in another one."""
     groups = [component] if posterior.structure.has_own_precisions else [0]
-    start = replace(
-        posterior,
-        prior=_prior_for(prior, 1),
+    tails, scale_sums = posterior.tails, None
+    if tails is not None:
+        tails, scale_sums = tails.selected([component]), posterior.scale_sums[[component]]
+    start = VariationalPosterior(
+        prior=_prior_for(prior, 1, tails),
         counts=np.array([rows.total_weight]),
         centred_means=posterior.centred_means[[component]],
         covariance_cholesky=posterior.covariance_cholesky[groups],
+        scale_sums=scale_sums,
+        tails=tails,
     )
     return start.m_step(e_step(rows, start).moments)
 
 
-def _prior_for(prior, n_components):
-    """The same prior for another number of components."""
+def _prior_for(prior, n_components, tails):
+    """The same prior for another number of components, with known tails of one, without background."""
     structure = prior.structure.resized(n_components)
-    is_sticks = isinstance(prior.weights, StickBreakingWeights)
-    concentration = 1.0 if is_sticks else prior.weights.prior_concentration
-    return replace(prior, structure=structure, weights=DirichletWeights(concentration, n_components))
+    is_sticks = isinstance(prior.weights.of_components, StickBreakingWeights)
+    weights = DirichletWeights(1.0 if is_sticks else prior.weights.prior_concentration, n_components)
+    tails = None if tails is None else tails.selected([0] * n_components)
+    return replace(prior, structure=structure, weights=weights, background=None, tails=tails)
 
 
 def _starting_sides(rows, posterior, component, prior):

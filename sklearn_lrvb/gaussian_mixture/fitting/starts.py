@@ -96,7 +96,7 @@ def kinds_of_starts(init_params, n_components, n_init):
     return list(islice(chain([first, STANDARDIZED_KMEANS], cycle(_IN_TURN)), n_init))
 
 
-def starting_responsibilities(rows, n_components, kind, random_state, is_flat, completion=None):
+def starting_responsibilities(rows, n_components, kind, random_state, is_flat, completion=None, noise=None):
     """Responsibilities to start from.
 
     Parameters
@@ -110,18 +110,22 @@ def starting_responsibilities(rows, n_components, kind, random_state, is_flat, c
         row gives a component no posterior.
     completion : Completion or None, default=None
         That of rows with holes, which start as if they were complete.
+    noise : NoiseAtStart or None, default=None
+        The rows that start as noise. The others are those that starts are made from.
 
     Returns
     -------
-    responsibilities : array or sparse array (n_samples, n_components), or callable RowBlock -> (n, K)
-        Sparse where most are zero; a function where there are more rows than `SAMPLE_ROWS`.
+    responsibilities : array or sparse array (n_samples, n_labels), or callable RowBlock -> (n, L)
+        Sparse where most are zero; a function where there are more rows than `SAMPLE_ROWS`, or noise.
     """
-    if kind.init_params == "random":
+    if kind.init_params == "random" and noise is None:
         return _random(rows, n_components, random_state)
-    if kind.init_params == "kmeans" and n_components == 1:
+    if kind.init_params == "kmeans" and n_components == 1 and noise is None:
         return _all_in_one
     units = _units_of(rows) if kind.is_standardized else None
-    start = _StartingRows(rows, n_components, random_state, completion, units)
+    start = _StartingRows(rows, n_components, random_state, completion, units, noise)
+    if kind.init_params == "random":
+        return start.at_random()
     if kind.init_params == "kmeans":
         return start.by_kmeans()
     return start.from_seeds(kind.init_params == "k-means++", kind.seeds_alone and not is_flat)
@@ -137,10 +141,14 @@ def _units_of(rows):
 def _random(rows, n_components, random_state):
     """Uniform random numbers, divided by their sum in every row."""
     if rows.n_samples > SAMPLE_ROWS:
-        seed = random_state.randint(2**32, size=4, dtype=np.uint32)
-        return RandomResponsibilities(seed, n_components)
+        return _random_by_block(n_components, random_state)
     responsibilities = random_state.uniform(size=(rows.n_samples, n_components))
     return responsibilities / responsibilities.sum(axis=1, keepdims=True)
+
+
+def _random_by_block(n_components, random_state):
+    seed = random_state.randint(2**32, size=4, dtype=np.uint32)
+    return RandomResponsibilities(seed, n_components)
 
 
 class _StartingRows:
@@ -150,9 +158,10 @@ class _StartingRows:
     ----------
     rows, n_components, random_state, completion : as in `starting_responsibilities`
     units : (P,), of the columns between which distances are taken; or None, for the columns as they are
+    noise : NoiseAtStart or None
     """
 
-    def __init__(self, rows, n_components, random_state, completion, units=None):
+    def __init__(self, rows, n_components, random_state, completion, units=None, noise=None):
         self._has_all = rows.n_samples <= SAMPLE_ROWS
         self._rows = rows.in_memory() if self._has_all else rows
         self._completion = completion
@@ -161,6 +170,9 @@ class _StartingRows:
         self._n_components = n_components
         self._random_state = random_state
         self._units = units
+        self._noise = noise
+        if noise is not None:
+            self._has_all = self._has_all and rows.n_samples <= noise.sample_rows
 
     def by_kmeans(self):
         """Rows in the clusters of k-means."""
@@ -176,9 +188,14 @@ class _StartingRows:
             kmeans.set_params(tol=kmeans.tol * variance / unweighted if unweighted > 0 else 0.0)
         with openmp_threads(1 if X.size * self._n_components < _MIN_PRODUCTS_FOR_THREADS else None):
             kmeans.fit(X, sample_weight=weights)
-        if self._has_all:
+        if self._has_all and self._noise is None:
             return self._one_hot(kmeans.labels_)
-        return self._nearest(kmeans.cluster_centers_)
+        return self._nearest(kmeans.cluster_centers_, sample)
+
+    def at_random(self):
+        """Uniform random numbers, divided by their sum in every row, beside noise."""
+        start = _random_by_block(self._n_components, self._random_state)
+        return self._noise.beside(start, None, self._sample()[1])
 
     def from_seeds(self, by_kmeans_plusplus, seeds_alone):
         """Seeds as the only rows of their components, or every row in the component of the nearest seed."""
@@ -194,9 +211,10 @@ class _StartingRows:
             first = np.unique(index, return_index=True)[1]  # A sample may have a row several times.
             chosen = random_state.choice(len(first), self._n_components, replace=False, p=probabilities)
             drawn = first[chosen]
-        if seeds_alone:
-            return SeedRows(index[drawn])
-        return self._nearest(X[drawn])
+        if not seeds_alone:
+            return self._nearest(X[drawn], sample)
+        seeds = SeedRows(index[drawn])
+        return seeds if self._noise is None else self._noise.beside(seeds, None, sample)
 
     def _values(self, sample):
         """The columns between which distances are taken: as they are, or from the origin in units."""
@@ -204,14 +222,29 @@ class _StartingRows:
         return _with_finite_squares((sample.X - self._rows.origin) / self._units if in_units else sample.X)
 
     def _sample(self):
-        """The numbers of the rows that a start is made from, and these rows: all, or a sample.
+        """The numbers of the rows that a start is made from, and these rows, without those of noise."""
+        index, sample = self._with_noise()
+        if self._noise is None:
+            return index, sample
+        kept = self._noise.kept(sample)
+        if len(np.unique(index[kept])) < self._n_components:
+            raise ValueError(
+                f"{len(kept)} rows are left for {self._n_components} components to start from, after those "
+                "far out that start as noise. (a) Lower n_components. (b) Use noise=None. (c) Pass "
+                "responsibilities as init_params."
+            )
+        return index[kept], sample.chosen(kept)
+
+    def _with_noise(self):
+        """The numbers of the rows and the rows: all, or a sample.
 
         The draws are those from the rows repeated by their weights.
         """
         rows, random_state = self._rows, self._random_state
+        size = SAMPLE_ROWS if self._noise is None else self._noise.sample_rows
         if self._has_all:
             return np.arange(rows.n_samples), rows
-        index, sample = rows.at(np.sort(random_state.uniform(0.0, rows.total_weight, SAMPLE_ROWS)))
+        index, sample = rows.at(np.sort(random_state.uniform(0.0, rows.total_weight, size)))
         if self._completion is not None:
             sample = self._completion.completed(sample)
         n_different = len(np.unique(index))
@@ -224,15 +257,20 @@ class _StartingRows:
             "cannot start. (a) Lower n_components. (b) Pass responsibilities as init_params."
         )
 
-    def _nearest(self, centers):
+    def _nearest(self, values, sample):
         """Responsibilities of one in the component of the nearest center, given (K, P) values."""
         if self._units is None:
-            centers = NearestCenters(centers - self._rows.origin)
+            positions = values - self._rows.origin
+            centers = NearestCenters(positions)
         else:
-            centers = NearestCenters(centers, self._units)
-        if self._has_all:
+            # Columns without a unit are constant.
+            positions = values * np.where(np.isfinite(self._units), self._units, 0.0)
+            centers = NearestCenters(values, self._units)
+        if self._has_all and self._noise is None:
             return self._one_hot(self._rows.each(centers.labels, dtype=np.intp))
-        return centers if self._completion is None else OfCompleted(self._completion.posterior, centers)
+        if self._completion is not None:
+            centers = OfCompleted(self._completion.posterior, centers)
+        return centers if self._noise is None else self._noise.beside(centers, positions, sample)
 
     def _one_hot(self, labels):
         """Responsibilities of one in the component that the label of a row names: (n_samples, n_components).
@@ -284,6 +322,24 @@ class NearestCenters:
 
     def __call__(self, block):
         return np.eye(len(self._centers))[self.labels(block)]
+
+
+@dataclass(frozen=True)
+class BesideNoise:
+    """Responsibilities of the components, except for rows that are noise: RowBlock -> (n, K + 1).
+
+    Attributes
+    ----------
+    of_components : callable RowBlock -> (n, K)
+    is_noise : callable RowBlock -> bool (n,)
+    """
+
+    of_components: object
+    is_noise: object
+
+    def __call__(self, block):
+        is_noise = self.is_noise(block)[:, None]
+        return np.hstack([np.where(is_noise, 0.0, self.of_components(block)), is_noise])
 
 
 class SeedRows:

@@ -27,7 +27,7 @@ _KERNEL_ROWS_AT_ONCE = 512
 
 
 class RowColumns:
-    """B with G = B B': for every row up to K - 1 columns, those that are not negligible.
+    """B with G = B B': for every row up to L - 1 columns, those that are not negligible.
 
     Column (n, j) is a_nj,k h_nk in component k, where a_nj is column j of the Cholesky factor of
     w (diag(r) - r r'): the change of the assignment when component j is chosen or excluded, given that those
@@ -38,7 +38,7 @@ class RowColumns:
     posterior : VariationalPosterior
     whitened : (K, P, n), ambiguous rows in every component's frame
     row : int array (m,), the row of every column
-    weights : (K, m), the vector a of every column
+    weights : (L, m), the vector a of every column
     spread : (K, Q, n), the entries of the hidden values' spread in every component; None for complete rows
     shares : (D,), shares of R^-1 that hidden values leave; None for all
     """
@@ -63,7 +63,7 @@ class RowColumns:
         """
         frames = OwnFrames(posterior)
         # All columns that are left out are negligible together.
-        negligible = NEGLIGIBLE_INFORMATION / (rows.n_samples * max(1, posterior.n_components - 1))
+        negligible = NEGLIGIBLE_INFORMATION / (rows.n_samples * max(1, posterior.n_labels - 1))
         function = functools.partial(_columns_of_block, frames, rows.has_holes, negligible)
         whitened, spread, row, weights, sums = zip(*rows.map(function, frames.workload), strict=True)
         first = np.cumsum([0, *(part.shape[2] for part in whitened[:-1])])
@@ -72,8 +72,8 @@ class RowColumns:
             spread, shares = np.concatenate(spread, axis=2), np.ones(posterior.structure.n_coefficients)
             if hidden_values:
                 information = HiddenScaleInformation(posterior.structure)
-                taken = information.diagonal(functools.reduce(added, sums))[posterior.n_components :]
-                shares[posterior.n_components :] -= taken / _complete_information(posterior)
+                taken = information.diagonal(functools.reduce(added, sums))[posterior.n_labels :]
+                shares[posterior.n_labels :] -= taken / _complete_information(posterior)
         return cls(
             posterior,
             # Indexing has left the rows in another memory order, which would slow products down.
@@ -109,31 +109,31 @@ class RowColumns:
         """B weights: (m, c) -> (D, c)."""
         structure = self._posterior.structure
         product = np.zeros((structure.n_coefficients, weights.shape[1]))
-        for k in range(structure.n_components):
+        for k, own in enumerate(structure.coefficients_of_labels):
             by_row = self._rows_of_columns[k] @ weights
             parts = (features @ by_row[some] for some, features in self._features(k))
-            product[structure.coefficient_index[k]] += functools.reduce(np.add, parts)
+            product[own] += functools.reduce(np.add, parts)
         return product
 
     def transposed_product(self, array):
         """B' array: (D, c) -> (m, c)."""
         product = np.zeros((len(self), array.shape[1]))
         for k, rows_of_columns in enumerate(self._rows_of_columns):
-            own = array[self._posterior.structure.coefficient_index[k]]
+            own = array[self._posterior.structure.coefficients_of_labels[k]]
             by_row = np.concatenate([features.T @ own for _, features in self._features(k)])
             product += rows_of_columns.T @ by_row
         return product
 
     @cached_property
     def _rows_of_columns(self):
-        """For each component, the weight of every column at its row: K sparse arrays (n, m)."""
+        """For each label, the weight of every column at its row: L sparse arrays (n, m)."""
         shape = self._whitened.shape[2], len(self)
         positions = self._row, np.arange(len(self))
         return [csr_array((weights, positions), shape=shape) for weights in self.weights]
 
     def _features(self, k):
-        """Batches of the rows and their features in component k, (F, n) each. One batch is kept."""
-        n_numbers = self._posterior.n_components * self._posterior.structure.n_component_features
+        """Batches of the rows and their features with label k, (F, n) each. One batch is kept."""
+        n_numbers = self._posterior.n_labels * self._posterior.structure.n_component_features
         # Up to three temporary arrays of the same size are needed to form them.
         some = batches(self._whitened.shape[2], 4 * 8 * n_numbers) or [slice(0, 0)]
         if len(some) == 1:
@@ -145,6 +145,8 @@ class RowColumns:
         return [self._features_of(k, slice(None)) for k in range(len(self.weights))]
 
     def _features_of(self, k, some):
+        if k == self._posterior.n_components:  # The background.
+            return np.ones((1, self._whitened[0][0, some].size))
         spread = None if self._spread is None else self._spread[k][:, some]
         rows = self._whitened[k][:, some]
         return self._posterior.structure.component_features(rows, self._origin(k), spread)
@@ -156,7 +158,7 @@ class RowColumns:
 
     @cached_property
     def _variances(self):
-        """The diagonal of R after the intercepts, (D - K,)."""
+        """The diagonal of R after the intercepts, (D - L,)."""
         complete = _complete_information(self._posterior)
         return 1.0 / (complete if self.shares is None else complete * self.shares[-len(complete) :])
 
@@ -165,7 +167,7 @@ class RowColumns:
         structure, intercepts = self._posterior.structure, self._posterior.intercept_root.T @ self.weights
         kernel = intercepts.T @ intercepts
         if not structure.is_matrix:
-            root = np.sqrt(self._variances)[:, None] * self._columns[structure.n_components :]
+            root = np.sqrt(self._variances)[:, None] * self._columns[structure.n_labels :]
             return kernel + root.T @ root
         for k in range(structure.n_components):
             for l in structure.components_sharing_precision(k):
@@ -186,7 +188,7 @@ class RowColumns:
         columns = np.zeros((structure.n_coefficients, len(self)))
         for k, rows_of_columns in enumerate(self._rows_of_columns):
             own = self._features_of(k, slice(None)) @ rows_of_columns
-            columns[structure.coefficient_index[k]] += own
+            columns[structure.coefficients_of_labels[k]] += own
         return columns
 
     def _feature_products(self, k, l, rows, others):
@@ -202,9 +204,14 @@ class RowColumns:
         return products
 
     def responses_to_rows(self, k, whitened):
-        """B' R h_k of other rows, in the frame of component k; all rows complete: (P, n) -> (m, n)."""
+        """B' R h_k of other rows, in the frame of component k; all rows complete: (P, n) -> (m, n).
+
+        The background has no frame.
+        """
         root = self._posterior.intercept_root
         responses = np.repeat((root[k] @ (root.T @ self.weights))[:, None], whitened.shape[1], axis=1)
+        if k == self._posterior.n_components:
+            return responses
         for l in self._posterior.structure.components_sharing_precision(k):
             products = self._feature_products(k, l, whitened, self._whitened[l])
             responses += self.weights[l][:, None] * products.T[self._row]
@@ -213,9 +220,9 @@ class RowColumns:
     def responses(self, index):
         """B' R[:, index], (m, len(index))."""
         structure, root, index = self._posterior.structure, self._posterior.intercept_root, np.asarray(index)
-        n_components = structure.n_components
+        n_labels = structure.n_labels
         responses = np.zeros((len(self), len(index)))
-        intercept, others = np.flatnonzero(index < n_components), np.flatnonzero(index >= n_components)
+        intercept, others = np.flatnonzero(index < n_labels), np.flatnonzero(index >= n_labels)
         responses[:, intercept] = (root[index[intercept]] @ (root.T @ self.weights)).T
         if not structure.is_matrix:
             responses[:, others] = self._columns[index[others]].T
@@ -223,22 +230,20 @@ class RowColumns:
             blocks = structure.coefficient_blocks
             group_of_entry, entry = np.divmod(index - blocks["quadratic"].start, structure.n_quadratic)
             component, feature = np.divmod(index - blocks["linear"].start, structure.n_features)
-            for k, weights in enumerate(self.weights):
+            for k, weights in enumerate(self.weights[: structure.n_components]):
                 rows = self._whitened[k][:, self._row]
                 linear = np.flatnonzero(component == k)
                 responses[:, linear] += (rows[feature[linear]] * weights).T
                 quadratic = np.flatnonzero(group_of_entry == structure.precision_group(k))
                 entries = structure.quadratic_entries(rows, self._origin(k), entry[quadratic])
                 responses[:, quadratic] += (entries * weights).T
-        responses[:, others] *= self._variances[index[others] - n_components]
+        responses[:, others] *= self._variances[index[others] - n_labels]
         return responses
 
 
 def _complete_information(posterior):
-    """The diagonal of R^-1 after the intercepts, if no values are hidden: (D - K,)."""
-    return posterior.structure.complete_information(
-        posterior.mean_precision, posterior.effective_degrees_of_freedom
-    )
+    """The diagonal of R^-1 after the intercepts, if no values are hidden: (D - L,)."""
+    return posterior.complete_information(posterior.effective_degrees_of_freedom)
 
 
 def _columns_of_block(frames, has_holes, negligible, block):
@@ -248,14 +253,14 @@ def _columns_of_block(frames, has_holes, negligible, block):
     -------
     whitened, spread : (K, P, n) and (K, Q, n), of rows that have columns; no spread if the table has no holes
     row : int array (m,), the row of every column among these
-    weights : (K, m), the vector a of every column
+    weights : (L, m), the vector a of every column
     sums : of `HiddenScaleInformation`, or None for complete rows
     """
     expectation, posterior = expect(frames, block), frames.posterior
     framed, r, structure = expectation.framed, expectation.responsibilities, posterior.structure
     # Intercepts and shared precisions correlate. So the squared norm of a row's features is bounded by K
     # times the sum of the squared norms in the K components.
-    bound = posterior.n_components * information_of_rows(posterior, framed.squares())
+    bound = posterior.n_labels * information_of_rows(posterior, framed)
     information = block.weighted(bound)
     ambiguous = np.flatnonzero(np.einsum("kn,kn->n", r * complements(r), information) > negligible)
     weights = _assignment_cholesky(r[:, ambiguous])
@@ -268,17 +273,18 @@ def _columns_of_block(frames, has_holes, negligible, block):
         spread = np.zeros((posterior.n_components, structure.n_quadratic, len(kept)))
         if block.holes is not None:
             spread[...] = [some.spread(k) for k in range(posterior.n_components)]
-            sums = HiddenScaleInformation(structure).of_block(framed, block.weighted(r))
+            counted = block.weighted(r[: posterior.n_components])
+            sums = HiddenScaleInformation(structure).of_block(framed, counted)
     return some.values, spread, row_of_column, weights, sums
 
 
 def _assignment_cholesky(responsibilities):
-    """Cholesky factor of diag(r) - r r', without its last column of zeros: (K, n) -> (K, K - 1, n)."""
-    n_components, n_rows = responsibilities.shape
+    """Cholesky factor of diag(r) - r r', without its last column of zeros: (L, n) -> (L, L - 1, n)."""
+    n_labels, n_rows = responsibilities.shape
     # Sum from the end: 1 minus a sum from the start would cancel for rows of almost certain assignment.
     tails = np.cumsum(responsibilities[::-1], axis=0)[::-1]
-    cholesky = np.zeros((n_components, n_components - 1, n_rows))
-    for j in range(n_components - 1):
+    cholesky = np.zeros((n_labels, n_labels - 1, n_rows))
+    for j in range(n_labels - 1):
         here, after, from_here = responsibilities[j], tails[j + 1], tails[j]
         is_positive = (after > 0) & (from_here > 0)
         scale = np.sqrt(np.divide(here * after, from_here, out=np.zeros(n_rows), where=is_positive))

@@ -16,7 +16,13 @@ S = sum r yhat yhat', and sums over patterns are products of matrices whose rows
 
 import numpy as np
 
+from sklearn_lrvb.gaussian_mixture.e_step.frames import ScaledWeights
 from sklearn_lrvb.symmetric_matrices import upper_triangle
+
+
+def both_weights(weights):
+    """Weights of what hidden values add alone, and of what is multiplied by scales: (K, n) each."""
+    return (weights.counted, weights.scaled) if isinstance(weights, ScaledWeights) else (weights, weights)
 
 
 class HiddenMatrixInformation:
@@ -33,9 +39,14 @@ class HiddenMatrixInformation:
         position = structure.from_entries(np.arange(structure.n_quadratic, dtype=float)).astype(np.intp)
         self._position = position  # Of entry (p, q) in the triangle, (P, P).
 
-    def of_block(self, framed, counted):
-        """Sums over a block: of n Pi (K, Q), Pi s' (K, Q, P) and, by group, Pi (4 S + 2 n Pi)' (S, Q, Q)."""
+    def of_block(self, framed, weights):
+        """Sums over a block: of n Pi (K, Q), Pi s' (K, Q, P) and, by group, Pi (4 S + 2 n Pi)' (S, Q, Q).
+
+        The weights of the rows are (K, n), or ScaledWeights: n, s and S are then sums of the scaled ones,
+        except in the last term.
+        """
         structure, hidden = self._structure, framed.hidden
+        counted, scaled = both_weights(weights)
         holes, n_entries = hidden.holes, structure.n_quadratic
         linear = np.empty((len(counted), n_entries))
         mixed = np.empty((len(counted), n_entries, structure.n_features))
@@ -43,14 +54,13 @@ class HiddenMatrixInformation:
         for group, turns in enumerate(hidden.projections):  # (Q, g)
             twice = np.zeros_like(turns)
             for k in structure.components_sharing_precision(group):
-                rows, weights = framed.values[k], counted[k]
-                counts = holes.sums(weights)
-                np.matmul(turns, counts, out=linear[k])
-                np.matmul(turns, holes.sums(rows * weights).T, out=mixed[k])
-                second = np.empty((n_entries, len(weights)))
+                rows = framed.values[k]
+                np.matmul(turns, holes.sums(scaled[k]), out=linear[k])
+                np.matmul(turns, holes.sums(rows * scaled[k]).T, out=mixed[k])
+                second = np.empty((n_entries, framed.n_rows))
                 structure.write_entries(rows, second)
-                second *= 4.0 * weights
-                twice += holes.sums(second) + 2.0 * counts * turns
+                second *= 4.0 * scaled[k]
+                twice += holes.sums(second) + 2.0 * holes.sums(counted[k]) * turns
             np.matmul(turns, twice.T, out=curved[group])
         return linear, mixed, curved
 
@@ -88,11 +98,11 @@ class HiddenScaleInformation:
     def __init__(self, structure):
         self._structure = structure
 
-    def of_block(self, framed, counted):
-        """Sums over a block of the diagonals of C: (K, P) and (K, Q)."""
+    def of_block(self, framed, weights):
+        """Sums over a block of the diagonals of C, given weights as above: (K, P) and (K, Q)."""
         hidden = framed.hidden
-        counts = hidden.holes.sums(counted)
-        return counts @ hidden.holes.hidden, counts @ hidden.projections[0].T / self._structure.power
+        counts, scale_sums = (hidden.holes.sums(own) for own in both_weights(weights))
+        return scale_sums @ hidden.holes.hidden, counts @ hidden.projections[0].T / self._structure.power
 
     def add_to(self, missing, sums):
         """Add it to G, (D, D), given the sums over all blocks."""

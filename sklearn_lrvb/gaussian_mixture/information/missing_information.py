@@ -25,8 +25,11 @@ from sklearn_lrvb.gaussian_mixture.e_step.frames import (
     MAX_AMPLIFICATION,
     CommonFrame,
     OwnFrames,
+    ScaledWeights,
     expected_features,
     frames_of,
+    has_common_terms,
+    scale_directions,
 )
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import (
     NEGLIGIBLE_INFORMATION,
@@ -41,9 +44,53 @@ from sklearn_lrvb.row_blocks import Workload
 
 
 def change_of_log_densities(frames, posterior, coefficients):
-    """beta_k . h_nk as coefficients in the frames, given beta (..., D)."""
+    """beta_k . h_nk as coefficients in the frames, given beta (..., D); without fitted nu."""
     polynomials = posterior.structure.polynomials(coefficients, posterior.second_moment_origin)
     return frames.polynomials(*polynomials)
+
+
+class ChangesOfScaledRows:
+    """What a change beta of the coefficients does to rows that have scales u.
+
+    Parameters
+    ----------
+    frames : OwnFrames or CommonFrame
+    posterior : VariationalPosterior, with tails
+    coefficients : (D,), beta
+    """
+
+    def __init__(self, frames, posterior, coefficients):
+        structure = posterior.structure
+        self._frames, self._tails = frames, posterior.tails
+        self._polynomials = change_of_log_densities(frames, posterior, coefficients)
+        of_tails = coefficients[structure.coefficient_blocks["tail"]]
+        self._of_tails = np.broadcast_to(of_tails, structure.n_components)[:, None] if of_tails.size else None
+
+    def moments(self, expectation, counted, hidden_values):
+        """Changes of the moments of a block's rows, given their weighted responsibilities (L, n)."""
+        frames, tails, framed, scales = self._frames, self._tails, expectation.framed, expectation.scales
+        slopes = frames.derivatives_by_scale(framed, self._polynomials)
+        changes = np.repeat(self._polynomials[0][:, None], slopes.shape[1], axis=1)
+        changes[: len(slopes)] += scales.mean * slopes
+        has_holes = isinstance(frames, OwnFrames) and framed.hidden is not None
+        if has_holes:
+            changes[: len(slopes)] += frames.hidden_changes(framed, self._polynomials)
+        of_components = counted[: len(slopes)]
+        # Scales respond to the changes given the component, as u and log u - u vary together with h.
+        of_scales, of_logs = scales.variance * slopes, np.zeros_like(slopes)
+        if self._of_tails is not None:
+            changes[: len(slopes)] += self._of_tails * tails.expected_feature(scales)
+            with_scale, variance = tails.covariances_with_scale(scales)
+            of_scales += self._of_tails * with_scale
+            of_logs = (with_scale * slopes + self._of_tails * variance) * (2.0 / tails.nu[:, None])
+        moved = centred_on_average(changes, expectation.responsibilities) * counted
+        weights = expectation.weights(moved)
+        log_scale_sums = weights.log_scale_sums + (of_components * of_logs).sum(axis=1)
+        weights = ScaledWeights(moved, weights.scaled + of_components * of_scales, log_scale_sums)
+        moments = frames.moments(framed, weights)
+        if not (hidden_values and has_holes):
+            return moments
+        return moments + frames.hidden_moments(framed, self._polynomials, expectation.weights(counted))
 
 
 # As a product.
@@ -55,23 +102,19 @@ def missing_information_product(rows, posterior, coefficients, hidden_values=Tru
     Without ``hidden_values`` it is that of unknown labels alone.
     """
     frames = frames_of(posterior, rows)
-    changes = [change_of_log_densities(frames, posterior, column) for column in coefficients.T]
+    kind = change_of_log_densities if posterior.tails is None else ChangesOfScaledRows
+    changes = [kind(frames, posterior, column) for column in coefficients.T]
     function = functools.partial(_products_of_block, frames, changes, hidden_values)
-    products = []
-    for moments in rows.total(function, frames.workload):
-        own = frames.in_own_frames(moments)
-        products.append(
-            posterior.structure.feature_moments(
-                own.counts, own.first, own.second, posterior.second_moment_origin
-            )
-        )
-    return np.stack(products, axis=1)
+    products = rows.total(function, frames.workload)
+    return np.stack([posterior.feature_moments(frames.in_own_frames(own)) for own in products], axis=1)
 
 
 def _products_of_block(frames, changes, hidden_values, block):
     """Moments of the responsibilities' changes, one for each change of the log densities."""
     expectation = expect(frames, block)
     r, counted = expectation.responsibilities, block.weighted(expectation.responsibilities)
+    if expectation.scales is not None:
+        return [change.moments(expectation, counted, hidden_values) for change in changes]
     moments = []
     for change in changes:
         # With d rho = beta . h, the responsibilities change by d r = V_z d rho; its moments are returned.
@@ -116,23 +159,31 @@ def from_monomials(rows, posterior, hidden_values=True):
     # Products of features have up to twice the degree of log densities, and amplify rounding as much more.
     # Components that share a precision differ by features that are linear.
     degree = 1 if posterior.structure.shares_precision else 2
-    if rows.has_holes or frame.amplification**degree >= MAX_AMPLIFICATION:
+    if (
+        rows.has_holes
+        or posterior.tails is not None
+        or not has_common_terms(posterior.structure)
+        or frame.amplification**degree >= MAX_AMPLIFICATION
+    ):
         return None
-    structure, n_components = posterior.structure, posterior.n_components
+    structure, n_components, n_labels = posterior.structure, posterior.n_components, posterior.n_labels
     n_monomials = structure.n_monomials
-    size = n_components * n_monomials
+    size = n_labels * n_monomials
     workload = Workload(2 * size, product=size)
     products = rows.total(functools.partial(_products_of_monomials, frame), workload)
-    missing, each = np.negative(products, out=products), np.arange(n_components)
-    by_component = missing.reshape(n_components, n_monomials, n_components, n_monomials)
-    by_component[each, :, each] = 0.0
-    by_component[each, :, each] = -by_component.sum(axis=2)
-    # The maps from m to the h_k, (D, K, F), by coefficients one at a time: the same one of every component.
+    missing, each = np.negative(products, out=products), np.arange(n_labels)
+    by_label = missing.reshape(n_labels, n_monomials, n_labels, n_monomials)
+    by_label[each, :, each] = 0.0
+    by_label[each, :, each] = -by_label.sum(axis=2)
+    # The maps from m to the h_k, (D, L, F), by coefficients one at a time: the same one of every component.
     index = structure.coefficient_index.T
     units = np.zeros((len(index), structure.n_coefficients))
     units[np.arange(len(index))[:, None], index] = 1.0
-    maps = np.zeros((structure.n_coefficients, n_components, n_monomials))
-    maps[index, each] = change_of_log_densities(frame, posterior, units)
+    maps = np.zeros((structure.n_coefficients, n_labels, n_monomials))
+    changes = change_of_log_densities(frame, posterior, units)
+    maps[index, each[:n_components]] = changes[:, :n_components]
+    background = each[n_components:]
+    maps[background, background, 0] = 1.0
     to_coefficients = maps.reshape(len(maps), -1)
     return to_coefficients @ missing @ to_coefficients.T
 
@@ -153,12 +204,27 @@ def in_own_frames(rows, posterior, hidden_values=True, pairs=()):
     workload = None
     if rows.has_holes:
         workload = Workload(posterior.centred_means.size, structure.size_of_pattern)
-    of_labels, of_pairs, of_hidden_values = rows.total(sums.of_block, workload)
-    missing = np.zeros(2 * (structure.n_coefficients,)) if of_labels is None else of_labels
-    if structure.has_own_precisions and of_labels is not None:
-        by_component = of_labels.swapaxes(1, 2).reshape(missing.shape[0] * missing.shape[2], -1)
-        # Reordering has left another memory order, which would slow products down.
-        missing = np.ascontiguousarray(structure.ordered(by_component))
+    of_labels, of_pairs, of_background, of_scales, of_hidden_values = rows.total(sums.of_block, workload)
+    missing = np.zeros(2 * (structure.n_coefficients,))
+    if sums.by_blocks and of_labels is not None:
+        index = structure.coefficient_index.ravel()
+        missing[np.ix_(index, index)] = of_labels.swapaxes(1, 2).reshape(len(index), -1)
+        if structure.n_tails == 1:  # All components share this coefficient.
+            index, tail = structure.coefficient_index, structure.n_coefficients - 1
+            of_tail = of_labels[..., -1].sum(axis=1)
+            missing[index, tail] = missing[tail, index] = of_tail
+            missing[tail, tail] = of_tail[:, -1].sum()
+    elif of_labels is not None:
+        missing = of_labels
+    for index, own in zip(structure.coefficient_index, () if of_scales is None else of_scales, strict=False):
+        missing[np.ix_(index, index)] += own
+    for k, own in enumerate(() if of_background is None else of_background):
+        # The features of component k less the only one of the background, which is 1.
+        index = structure.coefficient_index[k]
+        missing[np.ix_(index, index)] += own
+        missing[index, structure.n_components] -= own[0]
+        missing[structure.n_components, index] -= own[0]
+        missing[structure.n_components, structure.n_components] += own[0, 0]
     # There are none where no block is complete, nor of pairs that are certain in all rows.
     for pair, moments in zip(pairs, of_pairs or [None] * len(pairs), strict=True):
         if moments is not None:
@@ -197,9 +263,10 @@ class _SumsInOwnFrames:
         self._negligible = NEGLIGIBLE_INFORMATION / (n_samples * max(1, len(self._components)))
         kind = HiddenMatrixInformation if structure.is_matrix else HiddenScaleInformation
         self.hidden_information = kind(structure)
+        self.by_blocks = structure.has_own_precisions
 
     def of_block(self, block):
-        """Sums for unknown labels, moments of each of the pairs, and sums for hidden values.
+        """Sums for unknown labels, moments of the pairs, and sums for background, scales and hidden values.
 
         Labels of complete rows are summed by the pairs, if there are any. Otherwise the sum is (D, D), or by
         blocks of components with a precision each, (K, K, F, F). What has no rows is None.
@@ -207,7 +274,10 @@ class _SumsInOwnFrames:
         expectation = expect(self._frames, block)
         framed, r = expectation.framed, expectation.responsibilities
         counted = block.weighted(r)
-        information = information_of_rows(self._posterior, framed.squares())
+        information = information_of_rows(self._posterior, framed)
+        of_scales = None if framed.scales is None else self._of_scales(framed, counted)
+        has_background = self._posterior.structure.has_background
+        of_background = self._with_background(framed, counted, r, information) if has_background else None
         pairs = []
         for k, l in self._components:
             weights = counted[k] * r[l]
@@ -218,13 +288,39 @@ class _SumsInOwnFrames:
                 pair.moments(np.take(block.rows, some, axis=1), weights) if some.size else None
                 for pair, (_, _, some, weights) in zip(self._pairs, pairs, strict=True)
             ]
-            return None, moments, None
-        sums = self._by_differences if self._posterior.structure.shares_precision else self._by_blocks
+            return None, moments, of_background, None, None
+        sums = self._by_blocks if self.by_blocks else self._by_differences
         pairs = [pair for pair in pairs if pair[2].size]
         of_labels = sums(framed, pairs) if pairs else None
         if block.holes is None:
-            return of_labels, None, None
-        return of_labels, None, self.hidden_information.of_block(framed, counted)
+            return of_labels, None, of_background, of_scales, None
+        of_components = expectation.weights(counted[: self._posterior.n_components])
+        of_hidden_values = self.hidden_information.of_block(framed, of_components)
+        return of_labels, None, of_background, of_scales, of_hidden_values
+
+    def _of_scales(self, framed, counted):
+        """What unknown scales add to G given the component, by component: (K, F, F)."""
+        directions, rest = scale_directions(self._posterior, framed)
+        size = self._posterior.structure.n_component_features
+        sums = np.zeros((len(directions), size, size))
+        for direction, own, weights in zip(directions, sums, counted, strict=False):
+            direction *= np.sqrt(weights)
+            np.matmul(direction, direction.T, out=own)
+        if rest is not None:
+            sums[:, -1, -1] += (counted[: len(sums)] * rest).sum(axis=1)
+        return sums
+
+    def _with_background(self, framed, counted, r, information):
+        """Sums of w r_k r_0 h_k h_k' over some rows, 0 being the background: (K, F, F)."""
+        posterior, n_components = self._posterior, self._posterior.n_components
+        size = posterior.structure.n_component_features
+        sums = np.zeros((n_components, size, size))
+        for k, own in enumerate(sums):
+            weights = counted[k] * r[n_components]
+            some = np.flatnonzero(weights * (information[k] + information[n_components]) > self._negligible)
+            rooted = expected_features(posterior, framed.selected(some), k) * np.sqrt(weights[some])
+            np.matmul(rooted, rooted.T, out=own)
+        return sums
 
     def _by_blocks(self, framed, pairs):
         """G of some rows by its blocks of components, for own precisions: (K, K, F, F)."""
@@ -250,33 +346,44 @@ class _SumsInOwnFrames:
         return blocks
 
     def _by_differences(self, framed, pairs):
-        """G, (D, D), of some rows by pairs of components, for one precision of all."""
-        structure, n_linear = self._posterior.structure, 1 + self._posterior.n_features
-        missing = np.zeros(2 * (structure.n_coefficients,))
+        """G, (D, D), of some rows by pairs of components, which share coefficients."""
+        structure = self._posterior.structure
+        index, missing = structure.coefficient_index, np.zeros(2 * (structure.n_coefficients,))
+        is_shared = (index == index[0]).all(axis=0)
         for k, l, some, weights in pairs:
             rows = framed.selected(some)
             own, other = (expected_features(self._posterior, rows, component) for component in (k, l))
-            own[n_linear:] -= other[n_linear:]
-            difference = np.concatenate([own, -other[:n_linear]])
+            own[is_shared] -= other[is_shared]
+            difference = np.concatenate([own, -other[~is_shared]])
             difference *= np.sqrt(weights)
-            index = structure.coefficient_index
-            place = np.concatenate([index[k], index[l][:n_linear]])
+            place = np.concatenate([index[k], index[l][~is_shared]])
             missing[np.ix_(place, place)] += difference @ difference.T
         return missing
 
 
-def information_of_rows(posterior, squared):
-    """An upper bound of h_nk' R h_nk, a row's squared features in units of the complete information: (K, n).
+def information_of_rows(posterior, framed):
+    """An upper bound of h_nk' R h_nk, a row's squared features in units of the complete information: (L, n).
 
     Parameters
     ----------
-    squared : (K, n), |y_nk|^2
+    framed : OwnRows
     """
-    structure = posterior.structure
+    structure, squared = posterior.structure, framed.squares()
     origin_norm = structure.norm(posterior.second_moment_origin)[:, None]
     intercepts = np.square(posterior.intercept_root).sum(axis=1)[:, None]
-    return (
-        intercepts
-        + squared / posterior.mean_precision[:, None]
-        + 0.5 * (squared + origin_norm) ** 2 / posterior.effective_degrees_of_freedom[:, None]
+    scale, of_scales = 1.0, 0.0
+    if framed.scales is not None:
+        scale = np.maximum(framed.scales.mean, 1.0)
+        origin_norm = structure.norm(posterior.noise)[:, None] + structure.norm(structure.identity_statistic)
+        of_scales = 0.5 * structure.n_dimensions * np.square(scale / posterior.mean_precision[:, None])
+        if structure.n_tails:
+            of_feature = np.square(posterior.tails.expected_feature(framed.scales))
+            of_scales = of_scales + of_feature / posterior.tails.information(posterior.counts)[:, None]
+    of_components = (
+        intercepts[: len(squared)]
+        + np.square(scale) * squared / posterior.mean_precision[:, None]
+        + 0.5 * (scale * (squared + origin_norm)) ** 2 / posterior.effective_degrees_of_freedom[:, None]
+        + of_scales
     )
+    shape = posterior.n_labels - len(squared), squared.shape[1]
+    return np.concatenate([of_components, np.broadcast_to(intercepts[len(squared) :], shape)])

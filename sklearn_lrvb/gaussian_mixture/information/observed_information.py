@@ -3,7 +3,7 @@
 A perturbation of the posterior moves the log densities of a row by d rho_k = beta_k . h_k, with the features
 h of `covariance_structures`, and beta solves (R^-1 - G) beta = source, where
 
-    R^-1 : (V_pi + C)^-1 on the K intercepts, tau_k on y, c/power on the quadratic features,
+    R^-1 : (V_pi + C)^-1 on the L intercepts, tau_k on y, c/power on the quadratic features,
            C : (Var log|Lambda| - its part explained by Lambda)/4 between the components of a group, and
                P/(2 tau_k^2) on the diagonal,
     G    : `missing_information`.
@@ -47,10 +47,10 @@ def complete_information(posterior, quadratic_information=None):
     """
     if quadratic_information is None:
         quadratic_information = posterior.effective_degrees_of_freedom
-    n_components = posterior.n_components
-    diagonal = posterior.structure.complete_information(posterior.mean_precision, quadratic_information)
-    root = np.concatenate([np.ones(n_components), 1.0 / np.sqrt(diagonal)])
-    return CompleteInformation(np.arange(n_components), posterior.intercept_root, root)
+    n_labels = posterior.n_labels
+    diagonal = posterior.complete_information(quadratic_information)
+    root = np.concatenate([np.ones(n_labels), 1.0 / np.sqrt(diagonal)])
+    return CompleteInformation(np.arange(n_labels), posterior.intercept_root, root)
 
 
 def observed_information(rows, posterior, e_step_result, n_targets=1, solver=None, hidden_values=True):
@@ -63,7 +63,8 @@ def observed_information(rows, posterior, e_step_result, n_targets=1, solver=Non
     e_step_result : EStepResult at the posterior
     n_targets : int, number of right-hand sides that will be solved for
     solver : {"primal", "dual", "matrix_free"} or None
-        Overrules the cost model. Rows with holes have no "dual" for precision matrices.
+        Overrules the cost model. Rows with holes have no "dual" for precision matrices, nor have rows with
+        scales: all of them lose information, however certain their labels are.
     hidden_values : bool, default=True
         Whether G has the information that holes hide, besides that of unknown labels.
 
@@ -72,6 +73,11 @@ def observed_information(rows, posterior, e_step_result, n_targets=1, solver=Non
     information : ObservedInformation of size D; with "matrix_free" it keeps a reference to the rows
     """
     structure = posterior.structure
+    if solver == "dual" and structure.has_scales:
+        raise ValueError(
+            "Student's t components have no dual solver: every row loses information by its unknown scale. "
+            "Use solver='primal' or 'matrix_free'."
+        )
     chosen = solver or solver_costs(rows, structure, e_step_result).cheapest(n_targets)
     complete = complete_information(posterior)
     if chosen == "dual":
@@ -162,7 +168,7 @@ def solver_costs(rows, structure, e_step_result):
     """
     n_components = structure.n_components
     n_columns = int(_COLUMNS_PER_ALTERNATIVE * e_step_result.n_alternatives)
-    if rows.has_holes and structure.is_matrix:
+    if (rows.has_holes and structure.is_matrix) or structure.has_scales:
         n_columns = _NO_COLUMNS
     n_kernels = n_components**2 if structure.shares_precision else n_components
     per_kernel_entry = 2 * structure.n_features + _FLOPS_PER_KERNEL_ENTRY
@@ -204,7 +210,10 @@ def _costs_of_matrix(rows, structure, n_pair_rows, passes):
         + n_pair_rows * (_SLOWDOWN_OF_SMALL_PRODUCTS * per_row + to_form + _FLOPS_PER_AMBIGUOUS_ROW)
         + n_pairs * _FLOPS_PER_BLOCK
     }
-    if structure.has_own_matrices:
+    if structure.has_scales:  # All rows take part in a product for each component.
+        per_row = _SLOWDOWN_OF_SMALL_PRODUCTS * n_component_features**2 + 2 * to_form
+        costs[in_own_frames] += rows.n_samples * n_components * per_row
+    elif structure.has_own_matrices:
         to_map = _FLOPS_TO_MAP_A_PAIR * n_component_features * structure.n_features**3
         per_pair = _FLOPS_PER_FULL_PAIR + _SLOWDOWN_OF_SMALL_PRODUCTS * to_map
         per_pair += _ENTRIES_OF_A_PAIR * _FLOPS_PER_ENTRY * n_component_features**2
@@ -214,8 +223,8 @@ def _costs_of_matrix(rows, structure, n_pair_rows, passes):
         n_curved = structure.n_quadratic**2 if structure.is_matrix else 0
         of_patterns = 2 * rows.n_patterns * structure.n_groups * n_curved
         return {way: cost + of_patterns for way, cost in costs.items()}
-    if structure.prefers_common_frame:
-        size = n_components * structure.n_monomials
+    if structure.prefers_common_frame and not structure.has_scales:
+        size = structure.n_labels * structure.n_monomials
         per_row = 2 * _SLOWDOWN_OF_MONOMIALS * size**2 + _FLOPS_TO_COUNT_A_MONOMIAL * size
         maps = _FLOPS_PER_MAP + _FLOPS_TO_MAP_A_MONOMIAL * n_component_features * size
         maps += 2 * structure.n_coefficients * size * (structure.n_coefficients + size)

@@ -91,6 +91,9 @@ class MixturePrior:
         hold rounding alone.
     complement : Complement, the directions that projected rows leave out
     ridge : float, what C0 has of `reg_covar`, because the covariance of the rows is singular: that or 0
+    background : Background or None
+    tails : StudentTails or None
+        Of rows with scales: the degrees of freedom, or those that a fit starts from.
 
     Attributes
     ----------
@@ -110,6 +113,8 @@ class MixturePrior:
     resolution: np.ndarray
     complement: Complement = NO_COMPLEMENT
     ridge: float = 0.0
+    background: object = None
+    tails: object = None
 
     def __post_init__(self):
         self.flat = self.mean_precision == 0

@@ -4,6 +4,8 @@
 (`covariance_structures`). Positions are measured from the origin of the centred rows (`row_blocks`), so that
 data far from zero lose no digits. q is a function of the expected counts N_k, the means m_k and the Cholesky
 factors of E(Lambda)^-1 = A/c alone; sweeps and Newton's method both end in `VariationalPosterior.m_step`.
+Where there is a background (the noise component, a constant density), its expected count is one of the
+labels' counts, (L,), of which it is the last.
 
 For each component q_k is joint, q(mu, Lambda), or independent, q(mu) q(Lambda), as in the paper. Their
 expectations are the same except E log|Lambda|: the independent Wishart factor has more degrees of freedom.
@@ -14,7 +16,8 @@ the features h (`covariance_structures`), in which Newton's step is R^-1 M^-1 (E
 complete information and M the observed one (`information.observed_information`).
 """
 
-from dataclasses import dataclass, replace
+import operator
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -27,6 +30,7 @@ from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import (
     singular_covariance_message,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
+from sklearn_lrvb.gaussian_mixture.posterior.tails import StudentTails
 from sklearn_lrvb.symmetric_matrices import cholesky_equilibrated
 
 _LOG_2_PI = np.log(2.0 * np.pi)
@@ -37,6 +41,8 @@ _EMPTY_COUNT = 1e-6
 
 # Expected number of rows below which a component counts as empty elsewhere.
 _LEAST_COUNT = 0.5
+
+NO_COUNTS = np.zeros(0)  # Those of the background where there is none.
 
 
 def occupied(counts):
@@ -50,20 +56,33 @@ class Moments:
 
     Attributes
     ----------
-    counts : (K,), sums of weights
+    counts : (L,), sums of weights
     first : (K, P), sums of weight times y
     second : (S, ...), sums of weight times s(y)
+    scale_sums : (K,) or None
+        Where rows have scales u, sums of weight times u; y and s(y) are then multiplied by u too.
+    log_scale_sums : (K,) or None, sums of weight times (log u - u)
     """
 
     counts: np.ndarray
     first: np.ndarray
     second: np.ndarray
+    scale_sums: np.ndarray | None = None
+    log_scale_sums: np.ndarray | None = None
+
+    def mean_counts(self, n_components):
+        """Weights of the components' rows, times u where rows have scales, (K,)."""
+        return self.counts[..., :n_components] if self.scale_sums is None else self.scale_sums
 
     def __add__(self, other):
-        return Moments(self.counts + other.counts, self.first + other.first, self.second + other.second)
+        return self._with(other, operator.add)
 
     def __sub__(self, other):
-        return Moments(self.counts - other.counts, self.first - other.first, self.second - other.second)
+        return self._with(other, operator.sub)
+
+    def _with(self, other, combined):
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Moments(*(None if own is None else combined(own, its) for own, its in pairs))
 
 
 def log_normal_constant(expected_log_determinant, mean_precision, n_dimensions):
@@ -77,10 +96,13 @@ class Expectations:
 
     Attributes
     ----------
-    log_weights : (K,), E log pi
+    log_weights : (L,), E log pi
     log_det_precisions : (S,), E log|Lambda|
     log_det_covariances : (S,), log|E(Lambda)^-1|
-    density_constants : (K,), rho_nk + |y_nk|^2/2, the part of the log density that does not depend on x
+    density_constants : (L,)
+        rho_nk + |y_nk|^2/2, the part of the log density that does not depend on x; of the background, rho_n.
+        Where rows have scales, E log pi + E log|Lambda|/2.
+    distance_constants : (K,), what E (x - mu)' Lambda (x - mu) has besides |y|^2
     digamma, log_det_inverse_scale : (S,), as in `Wisharts.expected_log_determinant`
     """
 
@@ -88,6 +110,7 @@ class Expectations:
     log_det_precisions: np.ndarray
     log_det_covariances: np.ndarray
     density_constants: np.ndarray
+    distance_constants: np.ndarray
     digamma: np.ndarray
     log_det_inverse_scale: np.ndarray
 
@@ -98,7 +121,7 @@ class Expectations:
         Parameters
         ----------
         posterior : VariationalPosterior or HandSetDensities
-        log_weights : (K,), E log pi
+        log_weights : (L,), E log pi
         log_det_covariances : (S,), log|E(Lambda)^-1|
         precision_trace : (S,), trace E Lambda
         """
@@ -107,8 +130,18 @@ class Expectations:
             log_det_covariances, posterior.degrees_of_freedom
         )
         of_normal = log_normal_constant(expected, posterior.mean_precision, structure.n_dimensions)
-        constants = log_weights + of_normal - 0.5 * (posterior.reg_covar * precision_trace)
-        return cls(log_weights, expected, log_det_covariances, constants, digamma, log_det_inverse_scale)
+        distances = structure.n_dimensions / posterior.mean_precision + posterior.reg_covar * precision_trace
+        of_components, of_background = np.split(log_weights, [structure.n_components])
+        if structure.has_background:
+            of_background = of_background + posterior.background.log_density
+        if structure.has_scales:
+            constants = of_components + 0.5 * expected
+        else:
+            constants = of_components + of_normal - 0.5 * (posterior.reg_covar * precision_trace)
+        constants = np.concatenate([constants, of_background])
+        return cls(
+            log_weights, expected, log_det_covariances, constants, distances, digamma, log_det_inverse_scale
+        )
 
 
 @dataclass(frozen=True)
@@ -120,7 +153,7 @@ class Divergences:
     weights : float
     means : (K,), given the precisions
     precisions : (S,)
-    total : float, the sum of all
+    total : float, the sum of all, and minus the log density of fitted degrees of freedom
     """
 
     weights: float
@@ -141,12 +174,17 @@ class VariationalPosterior:
     counts : (K,), N_k
     centred_means : (K, P), m_k, measured from the origin
     covariance_cholesky : (S, ...), lower Cholesky factors of E(Lambda)^-1, or its standard deviations
+    background_counts : (L - K,), expected rows of the background; none where there is no background
+    scale_sums : (K,) or None, U_k, sums of the rows' expected scales where they have any
+    tails : StudentTails of the scales, or None
 
     Attributes
     ----------
     structure : CovarianceStructure, of the prior
     reg_covar : float, variance of known noise on every coordinate of x
-    n_components, n_features : int, K and P
+    background : Background or None, of the prior
+    n_components, n_features, n_labels : int, K, P and L
+    label_counts : (L,)
     group_counts : (S,), expected counts of the precision groups
     mean_precision : (K,), tau_k
     effective_degrees_of_freedom : (S,), c, with E Lambda = c A^-1
@@ -157,19 +195,30 @@ class VariationalPosterior:
     counts: np.ndarray
     centred_means: np.ndarray
     covariance_cholesky: np.ndarray
+    background_counts: np.ndarray = field(default_factory=lambda: NO_COUNTS)
+    scale_sums: np.ndarray | None = None
+    tails: StudentTails | None = None
 
     def __post_init__(self):
         prior, structure = self.prior, self.prior.structure
         self.structure, self.reg_covar = structure, prior.reg_covar
+        self.background = prior.background
         self.n_components, self.n_features = self.centred_means.shape
-        self.mean_precision = prior.mean_precision + self.counts
+        self.n_labels = structure.n_labels
+        self.label_counts = np.concatenate([self.counts, self.background_counts])
+        self.mean_precision = prior.mean_precision + self.mean_counts
         self.group_counts = structure.per_group(self.counts)
         self.effective_degrees_of_freedom = prior.degrees_of_freedom + structure.power * self.group_counts
         self.degrees_of_freedom = self.effective_degrees_of_freedom + prior.freedom_kept
 
     def __reduce__(self):
         # Cached expectations are left out, because they are cheap to compute again.
-        return type(self), (self.prior, self.counts, self.centred_means, self.covariance_cholesky)
+        return type(self), tuple(getattr(self, each.name) for each in fields(self))
+
+    @property
+    def mean_counts(self):
+        """Numbers of rows that the means are known from: U_k, or N_k where rows have no scales, (K,)."""
+        return self.counts if self.scale_sums is None else self.scale_sums
 
     def reordered(self, order):
         """The same q with its components in another order, int array (K,)."""
@@ -179,6 +228,8 @@ class VariationalPosterior:
             counts=self.counts[order],
             centred_means=self.centred_means[order],
             covariance_cholesky=self.covariance_cholesky[groups],
+            scale_sums=None if self.scale_sums is None else self.scale_sums[order],
+            tails=None if self.tails is None else replace(self.tails, nu=self.tails.nu[order]),
         )
 
     # Frames.
@@ -228,7 +279,7 @@ class VariationalPosterior:
     @cached_property
     def _of_weights(self):
         """E log pi, and the divergence of q(pi) from the prior."""
-        return self.prior.weights.expectations(self.counts)
+        return self.prior.weights.expectations(self.label_counts)
 
     @cached_property
     def expectations(self):
@@ -265,18 +316,21 @@ class VariationalPosterior:
                 of_scales += prior.complement.scale_divergence(self.complement_variance, nu_0)
             precisions = factors.kl_divergence(nu, expected.digamma, nu_0, of_scales)
         of_weights = self._of_weights[1]
-        return Divergences(of_weights, means, precisions, of_weights + means.sum() + precisions.sum())
+        total = of_weights + means.sum() + precisions.sum()
+        if self.tails is not None:
+            total += self.tails.negative_log_prior()
+        return Divergences(of_weights, means, precisions, total)
 
     # The covariance of the log densities' intercepts, V_pi + C.
 
     @cached_property
     def log_weight_covariance(self):
-        """V_pi = Cov(log pi), (K, K)."""
-        return self.prior.weights.covariance_of_log(self.counts)
+        """V_pi = Cov(log pi), (L, L)."""
+        return self.prior.weights.covariance_of_log(self.label_counts)
 
     @cached_property
     def intercept_excess(self):
-        """C, the contribution of log|Lambda| and tau_k to the covariance of the intercepts, (K, K)."""
+        """C, the contribution of log|Lambda| and tau_k to the covariance of the intercepts, (L, L)."""
         structure = self.structure
         variance = 0.25 * structure.wisharts.log_determinant_excess_variance(self.degrees_of_freedom)
         if self.prior.is_projected:
@@ -284,16 +338,24 @@ class VariationalPosterior:
                 self.complement_variance, self.effective_degrees_of_freedom
             )
         shared = structure.between_components(variance)
-        np.einsum("kk->k", shared)[...] += 0.5 * structure.n_dimensions / np.square(self.mean_precision)
-        return shared
+        if not structure.has_scales:  # There it is the variance of the scales' coefficients.
+            np.einsum("kk->k", shared)[...] += 0.5 * structure.n_dimensions / np.square(self.mean_precision)
+        return np.pad(shared, (0, len(self.background_counts)))
 
     @cached_property
     def intercept_root(self):
-        """Lower Cholesky factor of V_pi + C, (K, K)."""
+        """Lower Cholesky factor of V_pi + C, (L, L)."""
         return cholesky_equilibrated(self.log_weight_covariance + self.intercept_excess)
 
+    def complete_information(self, quadratic_information):
+        """Diagonal of R^-1 after the intercepts, given the precision groups' information (S,): (D - L,)."""
+        diagonal = self.structure.complete_information(self.mean_precision, quadratic_information)
+        if not self.structure.n_tails:
+            return diagonal
+        return np.concatenate([diagonal, self.tails.information(self.counts)])
+
     def count_response(self, intercepts):
-        """(V_pi + C)^-1 b, the response of the expected counts to intercepts: (..., K) -> (..., K)."""
+        """(V_pi + C)^-1 b, the response of the expected counts to intercepts: (..., L) -> (..., L)."""
         flat = intercepts.reshape(-1, intercepts.shape[-1]).T
         return cho_solve((self.intercept_root, True), flat).T.reshape(intercepts.shape)
 
@@ -303,8 +365,9 @@ class VariationalPosterior:
         """Moments of rows, completed by the known noise on x."""
         if not self.reg_covar:
             return moments
-        n_rows = self.structure.per_group(moments.counts)[self.structure.statistic_axes]
-        return Moments(moments.counts, moments.first, moments.second + n_rows * self.noise)
+        n_rows = self.structure.per_group(moments.mean_counts(self.n_components))
+        n_rows = n_rows[self.structure.statistic_axes]
+        return replace(moments, second=moments.second + n_rows * self.noise)
 
     @cached_property
     def second_moments_of_prior(self):
@@ -319,7 +382,7 @@ class VariationalPosterior:
         """Moments of the data, completed by the known noise on x and by the prior."""
         of_rows = self.with_noise(moments)
         first = of_rows.first + self.prior.mean_precision * self.whitened_prior_mean
-        return Moments(of_rows.counts, first, of_rows.second + self.second_moments_of_prior)
+        return replace(of_rows, first=first, second=of_rows.second + self.second_moments_of_prior)
 
     def padded(self, prior):
         """The same components, and empty ones after them: as many as a prior has in all.
@@ -334,7 +397,13 @@ class VariationalPosterior:
             of_prior = prior.covariance_cholesky / np.sqrt(prior.degrees_of_freedom)
             factors = np.concatenate([factors, np.repeat(of_prior, n_empty, axis=0)])
         means = np.concatenate([self.centred_means, np.tile(prior.mean, (n_empty, 1))])
-        return VariationalPosterior(prior, np.append(self.counts, np.zeros(n_empty)), means, factors)
+        counts = np.append(self.counts, np.zeros(n_empty))
+        after = replace(self, prior=prior, counts=counts, centred_means=means, covariance_cholesky=factors)
+        if self.tails is None:
+            return after
+        scale_sums = np.append(self.scale_sums, np.zeros(n_empty))
+        nu = np.append(self.tails.nu, np.repeat(self.tails.nu[-1:], n_empty))
+        return replace(after, scale_sums=scale_sums, tails=replace(prior.tails, nu=nu))
 
     def m_step(self, moments):
         """The posterior whose complete moments (prior included) in the frames of this one are given.
@@ -345,10 +414,17 @@ class VariationalPosterior:
             Where a component has no points or too few for a proper precision under the flat prior, or its
             covariance is singular to working precision.
         """
-        counts, prior, structure = moments.counts, self.prior, self.structure
-        _refuse(~(counts >= (_EMPTY_COUNT if prior.flat else 0.0)), empty_component_message, counts, prior)
+        prior, structure = self.prior, self.structure
+        counts, background_counts = np.split(moments.counts, [self.n_components])
+        least = _EMPTY_COUNT if prior.flat else 0.0
+        is_empty = ~((counts >= least) & (moments.mean_counts(self.n_components) >= least))
+        _refuse(is_empty, empty_component_message, counts, prior)
         # What follows from the counts alone is here as it is after the step.
-        after = replace(self, counts=counts)
+        after = replace(self, counts=counts, background_counts=background_counts.copy())
+        if self.tails is not None:
+            tails, sums = self.tails, moments.log_scale_sums
+            tails = tails if sums is None else tails.updated(counts, sums)
+            after = replace(after, scale_sums=moments.scale_sums, tails=tails)
         if prior.flat:
             nu = after.degrees_of_freedom
             is_proper = structure.wisharts.is_proper(after.effective_degrees_of_freedom, nu)
@@ -366,12 +442,35 @@ class VariationalPosterior:
         centred_means = self.centred_means + structure.transformed(self.covariance_cholesky, shift)
         return replace(after, centred_means=centred_means, covariance_cholesky=covariance_cholesky)
 
+    def feature_moments(self, moments):
+        """Sums of the features over rows, from their moments without noise and prior: (D,)."""
+        structure = self.structure
+        if self.tails is None:
+            return structure.feature_moments(
+                moments.counts, moments.first, moments.second, self.second_moment_origin
+            )
+        of_tails = self.tails.feature_sums(moments.counts[: self.n_components], moments.log_scale_sums)
+        return structure.feature_moments(
+            moments.counts,
+            moments.first,
+            self.with_noise(moments).second,
+            structure.identity_statistic,
+            moments.scale_sums,
+            of_tails,
+        )
+
     def residual(self, moments):
         """EM(s) - s, given the complete moments of the E-step at q: (D,)."""
         structure = self.structure
         own = self.effective_degrees_of_freedom[structure.statistic_axes] * structure.identity
-        counts, second = moments.counts - self.counts, moments.second - own
-        return structure.feature_moments(counts, moments.first, second, structure.identity_statistic)
+        counts, second, of_scales = moments.counts - self.label_counts, moments.second - own, ()
+        if self.tails is not None:
+            of_components = moments.counts[: self.n_components]
+            of_tails = self.tails.feature_sums(of_components, moments.log_scale_sums)
+            of_scales = moments.scale_sums - self.scale_sums, of_tails - self.tails.own_feature_sums()
+        return structure.feature_moments(
+            counts, moments.first, second, structure.identity_statistic, *of_scales
+        )
 
     def difference(self, other):
         """Statistics of another posterior less those of this one, in the frames of this one: (D,)."""
@@ -380,7 +479,11 @@ class VariationalPosterior:
         covariances = structure.gram(structure.composed(self.whiteners, other.covariance_cholesky))
         second = other.effective_degrees_of_freedom[structure.statistic_axes] * covariances
         second = second + structure.sum_of_squares(shift, other.mean_precision)
-        return self.residual(Moments(other.counts, other.mean_precision[:, None] * shift, second))
+        moments = Moments(other.label_counts, other.mean_precision[:, None] * shift, second)
+        if self.tails is not None:
+            sums = other.tails.sums_of(other.counts, other.tails.own_feature_sums())
+            moments = replace(moments, scale_sums=other.scale_sums, log_scale_sums=sums)
+        return self.residual(moments)
 
     def after_step(self, change):
         """The posterior whose statistics differ by ``change``, (D,); counts do not fall below zero.
@@ -392,15 +495,19 @@ class VariationalPosterior:
         """
         structure = self.structure
         own = self.effective_degrees_of_freedom[structure.statistic_axes] * structure.identity
-        counts, first, second = structure.moments(change)
-        return self.m_step(Moments(np.maximum(self.counts + counts, 0.0), first, own + second))
+        counts, first, second, of_scales, of_tails = structure.moments(change)
+        moments = Moments(np.maximum(self.label_counts + counts, 0.0), first, own + second)
+        if self.tails is not None:
+            of_components = moments.counts[: self.n_components]
+            sums = self.tails.sums_of(of_components, self.tails.own_feature_sums() + of_tails)
+            scale_sums = np.maximum(self.scale_sums + of_scales, 0.0)
+            moments = replace(moments, scale_sums=scale_sums, log_scale_sums=sums)
+        return self.m_step(moments)
 
     def deviation(self, change):
         """Length of a change of the statistics (D,), in mean-field standard deviations."""
-        of_counts, others = change[: self.n_components], change[self.n_components :]
-        information = self.structure.complete_information(
-            self.mean_precision, self.effective_degrees_of_freedom
-        )
+        of_counts, others = np.split(change, [self.n_labels])
+        information = self.complete_information(self.effective_degrees_of_freedom)
         variance = of_counts @ (self.log_weight_covariance + self.intercept_excess) @ of_counts
         return float(np.sqrt(variance + (np.square(others) / information).sum()))
 

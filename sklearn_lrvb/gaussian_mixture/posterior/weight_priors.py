@@ -7,19 +7,29 @@ the log evidence of given counts; and the order of the components in which that 
 
 Both kinds of weights have a stick-breaking form: component k gets a share v_k of the remaining stick. The v_k
 are independent beta variables, K - 1 of them where the last component gets the rest (Dirichlet), else K.
-Arrays have a number for every component, (K,), or for every break of the stick.
+Arrays have a number for every component, (K,), or for every break of the stick. Where there is a background,
+its weight comes last, and its break is the first one (`WeightsWithBackground`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import zeta
+from scipy.special import logsumexp, zeta
 
 from sklearn_lrvb.exponential_families import dirichlet
 
 
 class BrokenStick:
     """Weights in stick-breaking form; a subclass defines `sticks`, the beta parameters of its breaks."""
+
+    @property
+    def of_components(self):
+        """The weights of the components alone: these themselves, unless there is a background."""
+        return self
+
+    def with_concentration(self, concentration):
+        """The same prior with another concentration, alpha_0 or gamma."""
+        return replace(self, prior_concentration=concentration)
 
     def expected_log(self, counts):
         """E log pi, (..., K)."""
@@ -46,6 +56,11 @@ class BrokenStick:
         log_weights[..., :n_breaks] = log_stick
         log_weights[..., 1:] += np.cumsum(log_rest[..., : self.n_components - 1], axis=-1)
         return log_weights
+
+    def log_shares(self, log_stick, log_rest):
+        """log pi as in `log_weights`, of weights that are scaled to sum to one."""
+        log_weights = self.log_weights(log_stick, log_rest)
+        return log_weights - logsumexp(log_weights, axis=-1, keepdims=True)
 
     def log_sticks(self, log_weights, log_left):
         """log v and log(1 - v) from log pi: the inverse of `log_weights`.
@@ -226,6 +241,135 @@ class StickBreakingWeights(BrokenStick):
         log_sticks = dirichlet.expected_log(sticks)
         divergences = dirichlet.kl_divergence(sticks, log_sticks, self._of_prior, self._prior_log_partition)
         return self.log_weights(log_sticks[:, 0], log_sticks[:, 1]), divergences.sum()
+
+
+class WeightsWithBackground(BrokenStick):
+    """The weights of the components, and the one of the background, pi_0, which comes last.
+
+    pi_0 ~ Beta(alpha_0, K alpha_0), and the components share the rest as without background. So a Dirichlet
+    prior remains one, over K + 1 labels; and the background takes no part in the order of the sticks.
+
+    Parameters
+    ----------
+    of_components : DirichletWeights or StickBreakingWeights
+    """
+
+    of_components = None
+
+    def __init__(self, of_components):
+        self.of_components, self.n_components = of_components, of_components.n_components
+        self.prior_concentration = of_components.prior_concentration
+        self._of_prior = self.prior_concentration * np.array([1.0, self.n_components])
+        self._prior_log_partition = dirichlet.prior_log_partition(self._of_prior)
+
+    def with_concentration(self, concentration):
+        return type(self)(self.of_components.with_concentration(concentration))
+
+    def of_background(self, counts):
+        """The two beta parameters of pi_0, given the counts of all labels: (..., K + 1) -> (..., 2)."""
+        others = counts[..., : self.n_components].sum(axis=-1)
+        return self._of_prior + np.stack([counts[..., -1], others], axis=-1)
+
+    def _with_background(self, of_components, of_background):
+        """Logs of all weights, from those given pi_0 (..., K), and log pi_0 and log(1 - pi_0), (..., 2)."""
+        return np.concatenate([of_components + of_background[..., 1:], of_background[..., :1]], axis=-1)
+
+    def concentration(self, counts):
+        """That of the components' weights, given pi_0."""
+        return self.of_components.concentration(counts[..., : self.n_components])
+
+    def sticks(self, counts):
+        """The two beta parameters of every break, that of the background first."""
+        own = self.of_background(counts)
+        breaks = zip(np.split(own, 2, axis=-1), self.of_components.sticks(counts[..., :-1]), strict=True)
+        return tuple(np.concatenate(parts, axis=-1) for parts in breaks)
+
+    def logit_covariance_with_log(self, counts):
+        own = dirichlet.covariance_of_log(self.of_background(counts))
+        first = self._with_background(np.zeros(self.n_components), own[0] - own[1])
+        others = self.of_components.logit_covariance_with_log(counts[:-1])
+        return np.vstack([first, np.pad(others, ((0, 0), (0, 1)))])
+
+    def log_weights(self, log_stick, log_rest):
+        of_components = self.of_components.log_weights(log_stick[..., 1:], log_rest[..., 1:])
+        return self._with_background(of_components, _first_break(log_stick, log_rest))
+
+    def log_shares(self, log_stick, log_rest):
+        of_components = self.of_components.log_shares(log_stick[..., 1:], log_rest[..., 1:])
+        return self._with_background(of_components, _first_break(log_stick, log_rest))
+
+    def log_sticks(self, log_weights, log_left):
+        of_components, own = np.split(log_weights, [self.n_components], axis=1)
+        is_all = isinstance(self.of_components, DirichletWeights)
+        left = np.full(len(log_weights), -np.inf) if is_all else log_left
+        rest = np.logaddexp.reduce(np.column_stack([of_components, left]), axis=1)[:, None]
+        sticks = self.of_components.log_sticks(of_components - rest, left - rest[:, 0])
+        return tuple(np.hstack(pair) for pair in zip((own, rest), sticks, strict=True))
+
+    def expected_log_at(self, concentration, of_background):
+        """E log pi at given parameters of the components' weights, and of pi_0, (2,): (K + 1,)."""
+        of_components = self.of_components.expected_log_at(concentration)
+        return self._with_background(of_components, dirichlet.expected_log(of_background))
+
+    def expected_log(self, counts):
+        return self.expected_log_at(self.concentration(counts), self.of_background(counts))
+
+    def covariance_of_log(self, counts):
+        """V_pi = Cov(log pi) = d E log pi / d counts, (K + 1, K + 1)."""
+        which = np.append(np.ones(self.n_components, dtype=np.intp), 0)
+        covariance = dirichlet.covariance_of_log(self.of_background(counts))[np.ix_(which, which)]
+        covariance[:-1, :-1] += self.of_components.covariance_of_log(counts[:-1])
+        return covariance
+
+    def mean(self, counts):
+        """E pi, (K + 1,)."""
+        own = self.of_background(counts)
+        of_components = own[1] / own.sum() * self.of_components.mean(counts[:-1])
+        return np.append(of_components, own[0] / own.sum())
+
+    def mean_jacobian(self, counts):
+        """d E pi / d counts, (K + 1, K + 1)."""
+        own, of_components = self.of_background(counts), self.of_components
+        share = own[0] / own.sum()
+        of_share = np.append(np.full(self.n_components, -share), 1.0 - share) / own.sum()
+        jacobian = -np.outer(np.append(of_components.mean(counts[:-1]), -1.0), of_share)
+        jacobian[:-1, :-1] += (1.0 - share) * of_components.mean_jacobian(counts[:-1])
+        return jacobian
+
+    def expected_log_sensitivity(self, counts):
+        """d E log pi / d alpha_0, of all priors that depend on it: (K + 1,)."""
+        own = dirichlet.covariance_of_log(self.of_background(counts)) @ [1.0, self.n_components]
+        return self._with_background(self.of_components.expected_log_sensitivity(counts[:-1]), own)
+
+    def mean_sensitivity(self, counts):
+        """d E pi / d alpha_0, of all priors that depend on it: (K + 1,)."""
+        own = self.of_background(counts)
+        share = own[0] / own.sum()
+        of_share = (1.0 - (1.0 + self.n_components) * share) / own.sum()
+        sensitivity = -of_share * np.append(self.of_components.mean(counts[:-1]), -1.0)
+        sensitivity[:-1] += (1.0 - share) * self.of_components.mean_sensitivity(counts[:-1])
+        return sensitivity
+
+    def log_evidence(self, counts):
+        own = dirichlet.log_partition(self.of_background(counts)) - self._prior_log_partition
+        return own + self.of_components.log_evidence(counts[..., : self.n_components])
+
+    def best_order(self, counts):
+        """The best order of the components, with the background in the end: (..., K + 1) of int."""
+        order = self.of_components.best_order(counts[..., : self.n_components])
+        return np.concatenate([order, np.full((*order.shape[:-1], 1), self.n_components)], axis=-1)
+
+    def expectations(self, counts):
+        own = self.of_background(counts)
+        expected_log = dirichlet.expected_log(own)
+        divergence = dirichlet.kl_divergence(own, expected_log, self._of_prior, self._prior_log_partition)
+        of_components, other = self.of_components.expectations(counts[:-1])
+        return self._with_background(of_components, expected_log), divergence + other
+
+
+def _first_break(log_stick, log_rest):
+    """log v and log(1 - v) of the first break: (..., B) twice -> (..., 2)."""
+    return np.stack([log_stick[..., 0], log_rest[..., 0]], axis=-1)
 
 
 WEIGHT_PRIORS = {

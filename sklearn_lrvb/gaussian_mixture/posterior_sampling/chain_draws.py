@@ -71,7 +71,7 @@ class ChainDraws:
 
     def moments(self, target):
         """Means and standard deviations of a flat target, (d,) each."""
-        values = self.parameters.flat(target)
+        values = self._values(target)
         means, deviations = np.empty((2, values.shape[1]))
         for some, controls in self._controls(target):
             weights = controls.weights()
@@ -81,7 +81,7 @@ class ChainDraws:
 
     def quantiles(self, target, probabilities):
         """Quantiles of a flat target, (number of probabilities, d)."""
-        values = self.parameters.flat(target)
+        values = self._values(target)
         quantiles = np.empty((len(probabilities), values.shape[1]))
         for some, controls in self._controls(target):
             quantiles[:, some] = _quantiles(values[:, some], controls.weights(), probabilities)
@@ -89,7 +89,7 @@ class ChainDraws:
 
     def covariance(self, targets):
         """Joint covariance of flat targets, (d, d), with the deviations of `moments`."""
-        values = np.concatenate([self.parameters.flat(target) for target in targets], axis=1)
+        values = np.concatenate([self._values(target) for target in targets], axis=1)
         values = values - values.mean(axis=0)
         scale = np.sqrt(np.square(values).sum(axis=0))
         values /= np.where(scale > 0, scale, 1.0)
@@ -101,7 +101,7 @@ class ChainDraws:
 
         They are infinitely many of a parameter that is certain.
         """
-        values = self.parameters.flat(target)
+        values = self._values(target)
         squares = np.square(self._sums_of_chains(values)).sum(axis=0)
         worth = np.square(len(values)) * values.var(axis=0)
         return np.divide(worth, squares, out=np.full_like(worth, np.inf), where=squares != 0)
@@ -112,7 +112,7 @@ class ChainDraws:
         They are those by the chains. Where islands of chains differ more than their chains explain, all
         errors of the target are larger by the same factor.
         """
-        values = self.parameters.flat(target)
+        values = self._values(target)
         sums = np.empty((N_CHAINS, values.shape[1]))
         for some, controls in self._controls(target):
             sums[:, some] = self._sums_of_chains(controls.residuals(values[:, some]))
@@ -123,6 +123,20 @@ class ChainDraws:
         inflation = max(1.0, ratios.mean()) if is_known.any() else 1.0
         scale = values.std(axis=0) * len(values)
         return np.sqrt(inflation * by_chain) / np.where(scale > 0, scale, np.inf)
+
+    def _values(self, target):
+        """A flat target of all draws, (n, d)."""
+        values = self.parameters.flat(target)
+        if target == "covariances":
+            n_without = len(values) - np.count_nonzero(np.isfinite(values).all(axis=1))
+            if n_without:
+                raise ValueError(
+                    f"In {n_without} of {len(values)} draws of the exact posterior a component has at most "
+                    "two degrees of freedom, where Student's t has an infinite variance: covariances have no "
+                    "posterior mean. (a) Ask for the scales, whose matrices are scales_. (b) Take quantiles "
+                    "of sample_posterior(method='exact')['covariances']. (c) Use method='lrvb'."
+                )
+        return values
 
     def _sums_of_chains(self, values):
         """Sums over every chain of the distances from the mean of all: (n, d) -> (N_CHAINS, d)."""

@@ -9,7 +9,7 @@ variables e. In the same coordinates the density of the exact posterior is, up t
 normal part of the density makes it a rotation, which is exact; only the slopes of r need steps (B. Shahbaba,
 S. Lan, W. O. Johnson and R. M. Neal, "Split Hamiltonian Monte Carlo", Statistics and Computing 24 (2014),
 339-349). Where linear response is right, r is nearly constant and a trajectory ends in an independent draw. A
-sweep of Gibbs sampling assigns the rows to components at random, given the parameters, and draws the
+sweep of Gibbs sampling assigns the rows to labels at random, given the parameters, and draws the
 parameters given the assignments. It reaches regions that trajectories do not, where many rows have changed
 sides.
 
@@ -174,7 +174,8 @@ class Scans:
         parameters = sampler.parameters(chains.draws)
         sums = moments_of_random_assignments(self._rows, parameters, int(generator.integers(2**63)))
         posterior = sampler.posterior
-        draws = conditional_draws(posterior, complete_moments(posterior, sums), generator)
+        moments = complete_moments(posterior, sums)
+        draws = conditional_draws(posterior, moments, chains.draws.log_tails, generator)
         with np.errstate(all="ignore"):
             responses = sampler.copula.responses_of(draws)
             normals = sampler.density.normals(np.nan_to_num(responses))
@@ -225,26 +226,29 @@ def _resampled(weights, generator):
     return np.minimum(np.searchsorted(total, steps * total[-1]), len(weights) - 1)
 
 
-def conditional_draws(posterior, moments, generator):
-    """Draws of the parameters given the assignments of all rows: ParameterDraws.
+def conditional_draws(posterior, moments, log_tails, generator):
+    """Draws of the parameters given the assignments of all rows, their scales, and log nu: ParameterDraws.
 
     Parameters
     ----------
     posterior : VariationalPosterior, in whose frames the moments and the draws are
-    moments : Moments of n draws; first and second moments include the prior, counts do not
+    moments : Moments of n draws; first and second moments include the prior, counts (n, L) do not
+    log_tails : (n, number of fitted degrees of freedom), which stay
     generator : numpy.random.Generator
     """
     structure, prior = posterior.structure, posterior.prior
     log_stick, log_rest = _log_gammas(np.stack(prior.weights.sticks(moments.counts)), generator)
     log_total = np.logaddexp(log_stick, log_rest)
-    mean_precision = prior.mean_precision + moments.counts
+    counts = moments.counts[:, : structure.n_components]
+    mean_counts = counts if moments.scale_sums is None else moments.scale_sums
+    mean_precision = prior.mean_precision + mean_counts
     means = moments.first / mean_precision[..., None]
     scatter = moments.second - structure.outer_products(moments.first, means)
-    freedom = prior.degrees_of_freedom + structure.power * structure.per_group(moments.counts)
+    freedom = prior.degrees_of_freedom + structure.power * structure.per_group(counts)
     factors = structure.random_factors_type.wishart(generator, freedom, scatter)
     scaled_means = structure.transformed(structure.transposed(factors), means)
     scaled_means += generator.standard_normal(means.shape) / np.sqrt(mean_precision)[..., None]
-    return ParameterDraws(log_stick - log_total, log_rest - log_total, factors, scaled_means)
+    return ParameterDraws(log_stick - log_total, log_rest - log_total, factors, scaled_means, log_tails)
 
 
 def _log_gammas(shapes, generator):

@@ -24,9 +24,10 @@ that of g less log|d theta / d g|, sums over sticks and pivots (`random_factors`
 posterior's density of the same parameters.
 
 *The parameters* that draws stand for are in the frames of the fitted components. *Conventions.* n draws, K
-components, P features, S precision groups, B breaks of the stick (`weight_priors`). In the frame y = W_k (x -
-m_k) of the fitted component, a draw's precision is T_k = L_k L_k', and its mean is d_k, given as u_k = L_k'
-d_k. Under a vague precision d_k is large and L_k' d_k of order one: a product of the two would lose digits.
+components and as many labels, or one more with a background, P features, S precision groups, B breaks of the
+stick (`weight_priors`). In the frame y = W_k (x - m_k) of the fitted component, a draw's precision is T_k =
+L_k L_k', and its mean is d_k, given as u_k = L_k' d_k. Under a vague precision d_k is large and L_k' d_k of
+order one: a product of the two would lose digits. Arrays that hold a number for every label are (n, L).
 """
 
 import math
@@ -35,7 +36,7 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.special import logsumexp, polygamma
+from scipy.special import polygamma
 
 from sklearn_lrvb.exponential_families.dirichlet import log_partition
 from sklearn_lrvb.exponential_families.special_functions import log_beta_quantile_pair, normal_of_log_beta
@@ -73,12 +74,14 @@ class ParameterDraws(DrawArrays):
     log_stick, log_rest : (n, B), log v and log(1 - v)
     factors : (n, S, ...), L, upper triangular or the square roots of numbers
     scaled_means : (n, K, P), u
+    log_tails : (n, number of fitted degrees of freedom), log nu
     """
 
     log_stick: np.ndarray
     log_rest: np.ndarray
     factors: np.ndarray
     scaled_means: np.ndarray
+    log_tails: np.ndarray
 
     def __len__(self):
         return len(self.factors)
@@ -107,17 +110,17 @@ class DrawnParameters:
 
     @cached_property
     def log_weights(self):
-        """log pi, of weights that need not sum to one: (n, K)."""
+        """log pi of all labels; the weights need not sum to one: (n, L)."""
         return self.posterior.prior.weights.log_weights(self.draws.log_stick, self.draws.log_rest)
 
     @property
     def log_shares(self):
-        """log pi of weights that are scaled to sum to one: (n, K)."""
-        return self.log_weights - logsumexp(self.log_weights, axis=1, keepdims=True)
+        """log pi of weights that are scaled to sum to one: (n, L)."""
+        return self.posterior.prior.weights.log_shares(self.draws.log_stick, self.draws.log_rest)
 
     @property
     def weights(self):
-        """pi, scaled to sum to one: (n, K)."""
+        """pi, scaled to sum to one: (n, L)."""
         return np.exp(self.log_shares)
 
     @cached_property
@@ -145,10 +148,36 @@ class DrawnParameters:
         )
 
     @property
-    def covariances(self):
+    def scales(self):
         """Lambda^-1, in the shape of the attribute."""
         structure = self._structure
         return self._squared(structure.composed(self.posterior.covariance_cholesky, self._inverse_factors))
+
+    @property
+    def covariances(self):
+        """The same, times nu/(nu - 2) where nu is finite; infinite where it is at most two."""
+        scales, structure = self.scales, self._structure
+        if self.posterior.tails is None:
+            return scales
+        nu = self.degrees_of_freedom[:, : structure.n_groups]
+        factors = np.divide(nu, nu - 2.0, out=np.full(nu.shape, np.inf), where=nu > 2.0)
+        return structure.reported(factors[structure.statistic_axes] * structure.by_group(scales))
+
+    @property
+    def degrees_of_freedom(self):
+        """nu of all components, where they have Student's t distribution: (n, K)."""
+        return self.posterior.tails.by_component(np.exp(self.draws.log_tails))
+
+    @property
+    def log_tails(self):
+        """log nu, in the shape of the attribute."""
+        log_tails = self.draws.log_tails
+        return log_tails if log_tails.shape[1] > 1 else log_tails[:, 0]
+
+    @property
+    def tails(self):
+        """nu, in the shape of the attribute."""
+        return np.exp(self.log_tails)
 
     def _squared(self, factors):
         """The matrices L L' of factors L, exactly symmetric: (n, S, ...) -> (n, *shape of the attribute)."""
@@ -157,13 +186,21 @@ class DrawnParameters:
         return structure.reported(structure.from_unique_entries(structure.unique_entries(squares)))
 
     def reported(self):
-        """Draws in the shapes of the estimator's attributes, by target: dict of ndarray."""
-        return {name: getattr(self, name) for name in ("weights", "means", "precisions", "covariances")}
+        """Draws in the shapes of the estimator's attributes, by target: dict of ndarray.
+
+        Covariances are left out where known degrees of freedom are at most two, so that none is finite.
+        """
+        structure, names = self._structure, ["weights", "means", "precisions"]
+        tails = self.posterior.tails
+        if tails is None or tails.n_fitted or tails.nu.min() > 2.0:
+            names.append("covariances")
+        names += ["scales"] * structure.has_scales + ["tails"] * (structure.n_tails > 0)
+        return {name: getattr(self, name) for name in names}
 
     def flat(self, target):
         """A target, by its name (`targets`), with every entry once: (n, d)."""
         values = self.log_weights if target == "log_weights" else getattr(self, target)
-        if target not in ("precisions", "covariances"):
+        if target not in ("precisions", "covariances", "scales"):
             return values.reshape(len(values), -1)
         structure = self._structure
         return structure.unique_entries(structure.by_group(values))
@@ -172,14 +209,15 @@ class DrawnParameters:
 def draws_at(posterior, other):
     """The parameters that another posterior reports, as one draw in the frames of the first one."""
     structure, weights = posterior.structure, posterior.prior.weights
-    log_weights = np.log(weights.mean(other.counts))[None]
+    log_weights = np.log(weights.mean(other.label_counts))[None]
     # What no component of a broken stick has is part of the last one's weight.
     log_stick, log_rest = weights.log_sticks(log_weights, np.full(1, -np.inf))
     roots = structure.composed(other.whiteners, posterior.covariance_cholesky)
     factors = structure.transposed(roots)
     shifts = structure.transformed(posterior.whiteners, other.centred_means - posterior.centred_means)
     scaled_means = structure.transformed(roots, shifts)
-    return ParameterDraws(log_stick, log_rest, factors[None], scaled_means[None])
+    log_tails = np.zeros((1, 0)) if other.tails is None else np.log(other.tails.fitted)[None]
+    return ParameterDraws(log_stick, log_rest, factors[None], scaled_means[None], log_tails)
 
 
 _NEWTON_STEPS = 30  # More steps than `beta_size` needs, because they converge quadratically.
@@ -219,7 +257,7 @@ class PosteriorCopula:
     ----------
     n_breaks : int, number of breaks of the stick, B
     n_normals : int, number of standard normal variables of a draw; its responses are B + K P + S Q
-    logit_jacobian : (K, B), J' = (V_pi + C)^-1 Cov(log pi, l)
+    logit_jacobian : (L, B), J' = (V_pi + C)^-1 Cov(log pi, l)
     """
 
     def __init__(self, targets, information, with_excess=True):
@@ -227,7 +265,7 @@ class PosteriorCopula:
         self._posterior, self._structure = targets.posterior, targets.posterior.structure
         self._information = information
         self._sticks = self._posterior.prior.weights
-        self._logit_covariance = self._sticks.logit_covariance_with_log(self._posterior.counts)
+        self._logit_covariance = self._sticks.logit_covariance_with_log(self._posterior.label_counts)
         self.n_breaks = len(self._logit_covariance)
         self.n_normals = self._structure.n_coefficients + self.n_breaks
         self.logit_jacobian = self._posterior.count_response(self._logit_covariance).T
@@ -236,23 +274,42 @@ class PosteriorCopula:
         """Responses of standard normal variables: (n, n_normals) -> (n, n_responses)."""
         for_coefficients, for_sticks = np.split(normals, [self._structure.n_coefficients], axis=1)
         coefficients = self._information.correlated(for_coefficients.T).T
-        intercepts, others = np.split(coefficients, [self._structure.n_components], axis=1)
+        intercepts, others = coefficients[:, : self._structure.n_labels], coefficients[:, self.drawn]
         logits = intercepts @ self.logit_jacobian + for_sticks @ self.logit_excess_root
         return np.hstack([logits, others])
 
+    @cached_property
+    def drawn(self):
+        """Coordinates of the coefficients that are responses: all but those of intercepts and scales."""
+        blocks = self._structure.coefficient_blocks
+        is_drawn = np.ones(self._structure.n_coefficients, dtype=bool)
+        is_drawn[blocks["intercept"]] = is_drawn[blocks["scale"]] = False
+        return np.flatnonzero(is_drawn)
+
+    def coefficients(self, responses):
+        """The coefficients that are responses, and zeros for the others: (..., n_responses) -> (..., D)."""
+        coefficients = np.zeros((*responses.shape[:-1], self._structure.n_coefficients))
+        coefficients[..., self.drawn] = responses[..., self.n_breaks :]
+        return coefficients
+
     def split(self, responses):
         """Logits (n, B), scaled means (n, K, P) and changes of precisions (n, S, ...)."""
-        structure = self._structure
-        logits, others = np.split(responses, [self.n_breaks], axis=-1)
-        no_intercepts = np.zeros((*others.shape[:-1], structure.n_components))
-        _, linear, quadratic = structure.split(np.concatenate([no_intercepts, others], axis=-1))
+        structure, logits = self._structure, responses[..., : self.n_breaks]
+        _, linear, quadratic = structure.split(self.coefficients(responses))
         return logits, linear, structure.own_precision_response(quadratic)
+
+    @property
+    def _log_tails(self):
+        """log nu of the fit, (number of fitted degrees of freedom,)."""
+        tails = self._posterior.tails
+        return np.zeros(0) if tails is None else np.log(tails.fitted)
 
     def draws(self, responses):
         """The draws of some responses, (n, n_responses) -> ParameterDraws."""
         logits, linear, changes = self.split(responses)
         log_sticks = log_beta_quantile_pair(logits / self.logit_deviations, *self.beta_parameters)
-        return ParameterDraws(*log_sticks, self.random_factors.factors(changes), linear)
+        log_tails = self._log_tails + responses[:, responses.shape[1] - self._structure.n_tails :]
+        return ParameterDraws(*log_sticks, self.random_factors.factors(changes), linear, log_tails)
 
     def responses_of(self, draws):
         """The responses of some draws, the inverse of `draws`: (n, n_responses)."""
@@ -260,7 +317,8 @@ class PosteriorCopula:
         normals = normal_of_log_beta(draws.log_stick, draws.log_rest, *self.beta_parameters)
         quadratic = -structure.entries(self.random_factors.changes(draws.factors))
         quadratic /= structure.own_precision_scale
-        parts = (normals * self.logit_deviations, draws.scaled_means, quadratic)
+        log_tails = draws.log_tails - self._log_tails
+        parts = (normals * self.logit_deviations, draws.scaled_means, quadratic, log_tails)
         return np.hstack([part.reshape(n_draws, -1) for part in parts])
 
     # Weights.
@@ -269,9 +327,9 @@ class PosteriorCopula:
     def logit_excess_root(self):
         """Y with Y' Y = Cov_q(l) - J R J'."""
         half = solve_triangular(self._posterior.intercept_root, self._logit_covariance.T, lower=True)
-        excess = np.diag(self._sticks.logit_variance(self._posterior.counts)) - half.T @ half
+        excess = np.diag(self._sticks.logit_variance(self._posterior.label_counts)) - half.T @ half
         excess *= self._with_excess
-        return gram_root(excess) if len(excess) else excess  # A single component has no breaks.
+        return gram_root(excess) if len(excess) else excess  # A single label has no breaks.
 
     @cached_property
     def logit_deviations(self):
@@ -284,7 +342,7 @@ class PosteriorCopula:
     @cached_property
     def beta_parameters(self):
         """Parameters of the beta distributions of the sticks, a pair of (number of breaks,)."""
-        stick, rest = self._sticks.sticks(self._posterior.counts)
+        stick, rest = self._sticks.sticks(self._posterior.label_counts)
         size = beta_size(stick, rest, np.square(self.logit_deviations))
         return size * stick, size * rest
 
@@ -293,7 +351,8 @@ class PosteriorCopula:
     @cached_property
     def random_factors(self):
         """`RandomFactors` of the precisions, by their standard deviations in their own frames."""
-        structure, variances = self._structure, self.targets["covariances"]
+        structure = self._structure
+        variances = self.targets["scales" if structure.has_scales else "covariances"]
         deviations = self._information.deviations[self.targets["precisions"].coordinates()]
         deviations = np.maximum(deviations, _LEAST_DEVIATION)
         deviations = deviations.reshape(structure.n_groups, structure.n_quadratic)
@@ -327,7 +386,8 @@ class CopulaDensity:
     def __init__(self, copula, posterior, root_of_coefficients):
         self._copula = copula
         self._structure = structure = posterior.structure
-        self.root = _response_root(copula, structure.n_components, root_of_coefficients)
+        self.root = _response_root(copula, structure.n_labels, root_of_coefficients)
+        self._n_tails = structure.n_tails
         log_scale = np.log(structure.own_precision_scale).sum() * structure.n_groups
         self._log_constant = -np.log(np.diag(self.root)).sum() - 0.5 * len(self.root) * _LOG_2_PI - log_scale
 
@@ -361,29 +421,27 @@ class CopulaDensity:
         deviations = self._copula.logit_deviations
         return -0.5 * (np.square(logits / deviations) + _LOG_2_PI) - np.log(deviations) - log_density
 
-    def slopes_of_log_ratio(self, normals, draws, of_log_stick, of_log_rest, of_scaled_means, of_factors):
+    def slopes_of_log_ratio(self, normals, draws, slopes):
         """Derivatives in e of log p(X, theta) less the log density of the draws: (n, n_responses).
 
         Parameters
         ----------
         normals : (n, n_responses), e
         draws : ParameterDraws, the copula's draws of these
-        of_log_stick, of_log_rest, of_scaled_means, of_factors : results of `log_joint_and_slopes`
+        slopes : ParameterDraws of derivatives, of `log_joint_and_slopes`
         """
         copula, structure = self._copula, self._structure
         logits, _, changes = copula.split(self.responses(normals))
         a, b = copula.beta_parameters
         log_derivatives = self._log_derivatives(logits, draws)
         # Those of the log derivatives are the normal's, less those of the logit's density.
-        of_logits = (of_log_stick - a) * np.exp(log_derivatives + draws.log_rest)
-        of_logits -= (of_log_rest - b) * np.exp(log_derivatives + draws.log_stick)
+        of_logits = (slopes.log_stick - a) * np.exp(log_derivatives + draws.log_rest)
+        of_logits -= (slopes.log_rest - b) * np.exp(log_derivatives + draws.log_stick)
         of_logits -= logits / np.square(copula.logit_deviations)
-        of_changes = copula.random_factors.slopes(changes, draws.factors, of_factors)
+        of_changes = copula.random_factors.slopes(changes, draws.factors, slopes.factors)
         of_quadratic = -structure.own_precision_scale * structure.entries(of_changes)
-        n_draws = len(normals)
-        of_linear, of_quadratic = of_scaled_means.reshape(n_draws, -1), of_quadratic.reshape(n_draws, -1)
-        slopes = np.hstack([of_logits, of_linear, of_quadratic])
-        return slopes @ self.root + normals
+        parts = (of_logits, slopes.scaled_means, of_quadratic, slopes.log_tails)
+        return np.hstack([part.reshape(len(normals), -1) for part in parts]) @ self.root + normals
 
     def scores(self, target, responses):
         """First-order changes of a target, by its name, under responses, in standard deviations: (n, d).
@@ -396,29 +454,38 @@ class CopulaDensity:
     def _changes(self, name, responses):
         """First-order changes of a flat target, (n, d)."""
         copula, target = self._copula, self._copula.targets[name]
-        logits, others = np.split(responses, [copula.n_breaks], axis=1)
+        logits = responses[:, : copula.n_breaks]
         if target.block == "intercept":
             a, b = copula.beta_parameters
             share = a / (a + b)
             weights = copula.targets.posterior.prior.weights
             changes = weights.log_weights(logits * (1.0 - share), -logits * share)
             return changes @ target.log_weight_jacobian.T
-        no_intercepts = np.zeros((len(responses), self._structure.n_components))
-        return target.responses(np.hstack([no_intercepts, others]))
+        return target.responses(copula.coefficients(responses))
 
 
-def _response_root(copula, n_components, root):
+def _response_root(copula, n_labels, root):
     """Root with Root Root' = Sigma_g, upper triangular.
 
     The rows of A, A A' = M^-1, are those of intercepts, which depend on all standard normal variables, and of
-    other coefficients, which depend on the variables after the first K. Given the latter, the logits have a
+    other coefficients, which depend on the variables after the first L. Given the latter, the logits have a
     covariance of their own, which is small.
     """
-    of_intercepts, others = root[:n_components], root[n_components:, n_components:]
+    if len(copula.drawn) < len(root) - n_labels:  # Scales are left out: their rows make others triangular.
+        of_responses = np.vstack([copula.logit_jacobian.T @ root[:n_labels], root[copula.drawn]])
+        excess = np.zeros((len(of_responses), len(copula.logit_excess_root)))
+        excess[: copula.n_breaks] = copula.logit_excess_root.T
+        return _upper_root(np.hstack([of_responses, excess]))
+    of_intercepts, others = root[:n_labels], root[n_labels:, n_labels:]
     of_logits = copula.logit_jacobian.T @ of_intercepts
-    given_others = np.hstack([of_logits[:, :n_components], copula.logit_excess_root.T])
-    # The triangular factor of the columns in the other order is lower triangular.
-    own = np.linalg.qr(given_others[::-1].T, mode="r")[::-1, ::-1].T
-    own = np.where(np.diag(own) < 0.0, -own, own)
+    given_others = np.hstack([of_logits[:, :n_labels], copula.logit_excess_root.T])
+    own = _upper_root(given_others)
     below = np.zeros((len(others), len(own)))
-    return np.block([[own, of_logits[:, n_components:]], [below, others]])
+    return np.block([[own, of_logits[:, n_labels:]], [below, others]])
+
+
+def _upper_root(rows):
+    """The upper triangular U with U U' = A A' and a positive diagonal: (m, n) -> (m, m)."""
+    # The triangular factor of the columns in the other order is lower triangular.
+    root = np.linalg.qr(rows[::-1].T, mode="r")[::-1, ::-1].T
+    return np.where(np.diag(root) < 0.0, -root, root)

@@ -24,7 +24,6 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.chain_draws import ChainDr
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.chains import N_CHAINS, Scans
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import ParameterDraws
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.labels import in_mode
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS
 from sklearn_lrvb.row_blocks import untracked
 
 _BLOCKS = (4, 8, 12, 24, 48, 96)  # Scans. The first block finds the number of steps of a trajectory.
@@ -133,7 +132,7 @@ class ExactPosterior:
         """Values of a function of a target's name, of all parameters of components that hold rows."""
         theta = self._sampler.fitted.targets.theta
         is_occupied = np.concatenate([occupied(target.counts()) for target in theta])
-        return np.concatenate([of_target(name) for name in PARAMETERS])[is_occupied]
+        return np.concatenate([of_target(target.name) for target in theta])[is_occupied]
 
     def at_least(self, n_draws, rows, tracked=untracked):
         """So many draws or more: ChainDraws. The chains go on where there are not enough.

@@ -12,7 +12,7 @@ Q depends on the pattern of holes alone, and Z and R on pattern and draw, but on
 moments of complete rows at yhat, which are one matrix product for all draws (`likelihood`), are corrected by
 products of the draws and rows of a pattern. Patterns with equally many holes and nearly equally many rows are
 computed together: one pattern of many rows, and many patterns of one row, are both few operations on large
-arrays.
+arrays. The background, a constant density, has no distribution of hidden values: all is about components.
 
 *Conventions.* d draws, n rows of a block, g patterns computed together with m holes and r rows each, K
 components, P features, S precision groups, F monomials (1, y, s(y)) of a row.
@@ -56,9 +56,14 @@ class HiddenValues(ABC):
     draws : ParameterDraws
     rows : OwnRows, with holes
     noise : (S, d, P), `noise_by_feature` of the draws
+
+    Attributes
+    ----------
+    n_components : int, K
     """
 
     def __init__(self, posterior, draws, rows, noise):
+        self.n_components = posterior.n_components
         self._structure, self._directions, self._noise = posterior.structure, rows.hidden, noise
         self._holes = rows.hidden.holes
         self._scaled_means = draws.scaled_means.swapaxes(0, 1)  # (K, d, P)
@@ -71,13 +76,32 @@ class HiddenValues(ABC):
         log_densities += self._holes.by_row(of_patterns)
         self._add_log_integrals(log_densities)
 
-    def expected_sums(self, weights):
+    @property
+    def n_hidden(self):
+        """Number of hidden values of every row, (n,)."""
+        return self._holes.by_row(self._directions.n_hidden)
+
+    def add_squares(self, log_densities):
+        """Add to minus half the squared distances at yhat what is seen of them, (K, d, n).
+
+        Returns
+        -------
+        log_volumes : (K, d, n), what the log densities of what is seen have besides, for their determinants
+        """
+        log_densities += self._holes.by_row(0.5 * self._noise @ self._holes.hidden.T)
+        volumes = self._holes.by_row(self._directions.log_volumes_of_directions)[:, None]
+        volumes = np.array(np.broadcast_to(volumes, log_densities.shape))
+        self._add_log_integrals(log_densities, volumes)
+        return volumes
+
+    def expected_sums(self, weights, scaled):
         """What sums of weight (1, y, s(y)) have more than those at yhat, weights (K, d, n): (d, K, F).
 
         Hidden values are taken at their expectation given what is seen, squares included. The known noise on
-        hidden features is taken off again.
+        hidden features is taken off again. Where rows have scales, all but the hidden values' own variance is
+        multiplied by them, and has the weights ``scaled``.
         """
-        return self._monomial_sums(weights, *self._expected_moments(weights))
+        return self._monomial_sums(scaled, *self._expected_moments(weights, scaled))
 
     def drawn_sums(self, weights, normals):
         """The same, with hidden values drawn by standard normal numbers (d, P, n), zero where one is seen."""
@@ -86,7 +110,7 @@ class HiddenValues(ABC):
     def _monomial_sums(self, weights, first, second):
         structure, counts = self._structure, self._holes.sums(weights).swapaxes(0, 1)
         quadratic = 1 + structure.n_features
-        sums = np.zeros((*counts.shape[:2], structure.n_component_features))
+        sums = np.zeros((*counts.shape[:2], structure.n_polynomials))
         sums[..., 1:quadratic] = first
         sums[..., quadratic:] = structure.entries(second - self._directions.noise_sums(counts))
         return sums
@@ -96,11 +120,11 @@ class HiddenValues(ABC):
         """Q e with hidden values drawn by standard normal numbers (d, P, n): (K, d, P, n)."""
 
     @abstractmethod
-    def _add_log_integrals(self, log_densities):
-        """Add |t|^2/2 - log|R|."""
+    def _add_log_integrals(self, log_densities, volumes=None):
+        """Add |t|^2/2 - log|R|; the latter to other arrays, if they are given."""
 
     @abstractmethod
-    def _expected_moments(self, weights):
+    def _expected_moments(self, weights, scaled):
         """What sums of weight (y, s(y)) have more than those at yhat: (d, K, P), (d, K, ...)."""
 
     @abstractmethod
@@ -187,20 +211,26 @@ class HiddenVectors(HiddenValues):
             moved[..., alike.index] = own.transpose(0, 2, 3, 1, 4)
         return moved
 
-    def _add_log_integrals(self, log_densities):
+    def _add_log_integrals(self, log_densities, volumes=None):
         for alike in self._alike:
             pivots = np.abs(np.einsum("sgdmm->sgdm", alike.triangles))
             integrals = 0.5 * np.einsum("kgdmr,kgdmr->kgdr", alike.offsets, alike.offsets)
-            integrals -= np.log(pivots).sum(axis=-1)[..., None]
+            log_pivots = np.log(pivots).sum(axis=-1)[..., None]
+            if volumes is None:
+                integrals -= log_pivots
+            else:
+                own = np.broadcast_to(log_pivots, integrals.shape)
+                volumes[..., alike.index] -= own.swapaxes(1, 2)
             # A copy repeats the sum of its row: += with an index adds to a row once.
             log_densities[..., alike.index] += integrals.swapaxes(1, 2)
 
-    def _expected_moments(self, weights):
+    def _expected_moments(self, weights, scaled):
         parts = []
         for alike in self._alike:
             own = alike.own(weights).swapaxes(1, 2)
             spread = alike.inverses @ alike.inverses.swapaxes(-1, -2)
             spread = spread * own.sum(axis=-1)[..., None, None]
+            own = own if scaled is weights else alike.own(scaled).swapaxes(1, 2)
             parts.append(_moments(alike, own, alike.inverses @ alike.offsets, spread))
         return _summed(parts)
 
@@ -268,13 +298,17 @@ class HiddenNumbers(HiddenValues):
         hidden = self._holes.by_row(self._holes.hidden.T)
         return hidden * (self._scaled_means[..., None] + normals) / self._roots[..., None]
 
-    def _add_log_integrals(self, log_densities):
-        by_feature = 0.5 * np.square(self._scaled_means) - np.log(self._roots)
+    def _add_log_integrals(self, log_densities, volumes=None):
+        squares, log_roots = 0.5 * np.square(self._scaled_means), np.log(self._roots)
+        by_feature = squares - log_roots if volumes is None else squares
         log_densities += self._holes.by_row(by_feature @ self._holes.hidden.T)
+        if volumes is not None:
+            volumes -= self._holes.by_row(log_roots @ self._holes.hidden.T)
 
-    def _expected_moments(self, weights):
-        counts = self._counts(weights)
-        return self._moments(counts, np.zeros_like(counts), counts)
+    def _expected_moments(self, weights, scaled):
+        squares = self._counts(weights)
+        counts = squares if scaled is weights else self._counts(scaled)
+        return self._moments(counts, np.zeros_like(counts), squares)
 
     def _drawn_moments(self, weights, normals):
         by_draw = weights.swapaxes(0, 1)

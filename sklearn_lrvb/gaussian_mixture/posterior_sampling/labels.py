@@ -9,6 +9,8 @@ has which number, so that every mode of the posterior has copies. Where componen
 also reach the others. Each draw is therefore counted only if its components are closer to those of the fit in
 their own order than in any other: the draws that are counted make up one copy exactly, and the evidence is
 theirs times the number of copies. Copies that differ in the numbers of empty components alone are the same.
+
+*The background* is a label of its own, which is never exchanged with a component.
 """
 
 import numpy as np
@@ -31,7 +33,7 @@ _TIE_BREAK = 1e-7
 def in_mode(parameters, uncertainty):
     """The draws with the numbers of the closest components of the fit, and which are in another mode.
 
-    A draw is in another mode if a weight or a mean of a component that holds rows is far from the fit. The
+    A draw is in another mode if a weight or a mean of a label that holds rows is far from the fit. The
     unit is the standard deviation by linear response, or 1.48 times the median distance of all draws from the
     fit where that is larger.
 
@@ -53,13 +55,13 @@ def in_mode(parameters, uncertainty):
         others = DrawnParameters(posterior, parameters.origin, draws[changed])
         draws = draws.replaced(changed, _reordered(others, orders[changed]))
         parameters = DrawnParameters(posterior, parameters.origin, draws)
-    is_occupied = occupied(posterior.counts)
     is_away = np.zeros(len(draws), dtype=bool)
     for name in ("log_weights", "means"):
-        distances = np.abs(parameters.flat(name) - uncertainty.targets[name].flat_value())
+        target = uncertainty.targets[name]
+        distances = np.abs(parameters.flat(name) - target.flat_value())
         scale = _DEVIATION_OF_MEDIAN * np.median(distances, axis=0)
         is_far = distances > FAR * np.maximum(uncertainty.flat_std(name), scale)
-        is_away |= is_far.reshape(len(draws), n_components, -1)[:, is_occupied].any(axis=(1, 2))
+        is_away |= is_far[:, occupied(target.counts())].any(axis=1)
     return parameters, is_away
 
 
@@ -75,20 +77,23 @@ def closest_orders(parameters, posterior, of_components):
     Returns
     -------
     orders : int array (n, m)
-    divergences : (n,), sums over these components, to compare fits of the same rows
+    divergences : (n,), sums over these components and the background, to compare fits of the same rows
     """
-    costs = _divergences(parameters, posterior)[:, of_components]
+    costs, of_background = _divergences(parameters, posterior)
+    costs = costs[:, of_components]
     orders = np.array([linear_sum_assignment(own)[1] for own in costs])
-    return orders, np.take_along_axis(costs, orders[:, :, None], axis=2).sum(axis=(1, 2))
+    divergences = np.take_along_axis(costs, orders[:, :, None], axis=2).sum(axis=(1, 2))
+    return orders, divergences + of_background
 
 
 def _divergences(parameters, posterior):
-    """Divergences of the components of draws from those of a fit: (n, K, K).
+    """Divergences of draws from a fit: of the components (n, K, K), and of the background (n,).
 
     They are Kullback and Leibler's, doubled, of the joint law of a label and a row: a component of a draw
     without weight is close to none of the fit. Rows are the fit's components, which count as often as they
     have rows; columns are those of the draws. Where components of the fit are equal, the order of the draws'
-    weights decides, so that each of their orders is the closest one equally often.
+    weights decides, so that each of their orders is the closest one equally often. Without background its
+    divergence is zero.
     """
     structure, roots = posterior.structure, _roots(parameters)
     axes = tuple(range(-structure.identity.ndim, 0))
@@ -98,14 +103,17 @@ def _divergences(parameters, posterior):
     of_fit = np.broadcast_to(
         structure.log_determinants(posterior.covariance_cholesky), structure.n_components
     )
-    shares = posterior.counts / posterior.counts.sum()
+    n_components = structure.n_components
+    shares, of_background = np.split(posterior.label_counts / posterior.label_counts.sum(), [n_components])
     for k, share in enumerate(shares):
         traces = np.square(_roots_in_frame(posterior, roots, k)).sum(axis=axes)
         gaps = structure.transformed(roots, parameters.means - parameters.origin - posterior.centred_means[k])
         costs[:, k] = share * (structure.power * traces + own + np.square(gaps).sum(axis=-1))
         costs[:, k] += xlogy(2.0 * share, share) - share * (of_fit[k] + structure.n_features)
-        costs[:, k] += (_TIE_BREAK * k - 2.0 * share) * parameters.log_weights
-    return np.nan_to_num(costs)  # Infinities are of empty components, whose share is zero.
+        costs[:, k] += (_TIE_BREAK * k - 2.0 * share) * parameters.log_weights[:, :n_components]
+    gaps = xlogy(of_background, of_background) - of_background * parameters.log_weights[:, n_components:]
+    # Infinities are of empty labels, whose share is zero.
+    return np.nan_to_num(costs), 2.0 * np.nan_to_num(gaps).sum(axis=1)
 
 
 def _roots(parameters):
@@ -136,12 +144,16 @@ def _reordered(parameters, orders):
             factors[:, k] = structure.transposed(own)
     means = np.take_along_axis(parameters.means - parameters.origin, orders[:, :, None], axis=1)
     in_frames = structure.transformed(posterior.whiteners, means - posterior.centred_means)
-    log_stick, log_rest = posterior.prior.weights.log_sticks(
-        np.take_along_axis(parameters.log_weights, orders, axis=1),
-        parameters.draws.log_rest.sum(axis=1),
-    )
+    log_weights = parameters.log_weights.copy()
+    of_components = log_weights[:, : structure.n_components]
+    of_components[...] = np.take_along_axis(of_components, orders, axis=1)
+    log_left = parameters.draws.log_rest.sum(axis=1)
+    log_stick, log_rest = posterior.prior.weights.log_sticks(log_weights, log_left)
     scaled_means = structure.transformed(structure.transposed(factors), in_frames)
-    return ParameterDraws(log_stick, log_rest, factors, scaled_means)
+    log_tails = parameters.draws.log_tails
+    if log_tails.shape[1] > 1:
+        log_tails = np.take_along_axis(log_tails, orders, axis=1)
+    return ParameterDraws(log_stick, log_rest, factors, scaled_means, log_tails)
 
 
 _MOST_COMPONENTS = 12  # Largest number of components for which all subsets of them are gone through.
@@ -175,21 +187,25 @@ def evidence_of_all_copies(parameters, sampled, is_counted):
     A Dirichlet prior is the same for all copies. Broken sticks put large weights first: in another order of
     the components the prior density is another one, and a copy has a larger or smaller evidence. With the
     tails t_k = 1 - sum_{j<k} pi_j the density is a function of the weights in any order over prod_k t_k, and
-    the sum of 1/prod_k t_k over all orders is one over subsets.
+    the sum of 1/prod_k t_k over all orders is one over subsets. Where there is a background, the pi_k are
+    those given its weight.
     """
     posterior = parameters.posterior
-    if isinstance(posterior.prior.weights, DirichletWeights):
+    weights = posterior.prior.weights.of_components
+    if isinstance(weights, DirichletWeights):
         log_copies_by_draw = np.full(len(parameters.draws), log_copies(posterior.counts))
     elif posterior.n_components > _MOST_COMPONENTS:
         return None, None
     else:
-        log_left = np.cumsum(parameters.draws.log_rest, axis=1)  # of t_2, ..., t_(K + 1)
+        # The breaks of the components are the last ones.
+        draws, breaks = parameters.draws, slice(-posterior.n_components, None)
+        log_rest = draws.log_rest[:, breaks]
+        log_weights = weights.log_weights(draws.log_stick[:, breaks], log_rest)
+        log_left = np.cumsum(log_rest, axis=1)  # of t_2, ..., t_(K + 1)
         log_copies_by_draw = log_left[:, :-1].sum(axis=1)
         is_empty = ~occupied(posterior.counts)
         for some in batches(len(log_left), 16 * 2**posterior.n_components):
-            log_copies_by_draw[some] += _log_sum_over_orders(
-                parameters.log_weights[some], log_left[some, -1], is_empty
-            )
+            log_copies_by_draw[some] += _log_sum_over_orders(log_weights[some], log_left[some, -1], is_empty)
     counted = np.where(is_counted, sampled.weights, 0.0)
     if not counted.any():
         return None, None

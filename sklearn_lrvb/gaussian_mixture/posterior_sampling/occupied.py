@@ -15,6 +15,10 @@ sampling. A draw counts if no other optimum is closer to it, if its components a
 optimum, and if rows that are assigned at random by it leave no component empty. The result is multiplied by
 t!, the number of orders.
 
+*Noise.* With noise the weights are Dirichlet over K + 1 labels: K a becomes (K + 1) a in W. The factor
+Gamma(n_0 + a)/Gamma(a) of the n_0 rows that are noise does not depend on K, and is part of A_t. That all rows
+are noise, t = 0, is left out.
+
 *Runs.* How often chains of Gibbs sweeps at a K above 1 visit each t, which is in proportion to A_t W(K, t),
 tells the ratios of the A_t. It does so also where importance sampling is not reliable, and where no optimum
 has t components that all hold rows. `joined` combines the visits with importance sampling, whose results (the
@@ -26,19 +30,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import gammaln, softmax
 
+from sklearn_lrvb.gaussian_mixture.posterior.tails import log_prior_of
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.chains import conditional_draws
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import DrawnParameters, ParameterDraws, draws_at
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.labels import closest_orders, evidence_of_all_copies
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import (
     complete_moments,
+    log_likelihood,
     log_prior,
     moments_of_random_assignments,
 )
 
 
-def log_prior_factor(n_components, n_clusters, concentration, n_rows):
+def log_prior_factor(n_components, n_clusters, concentration, n_rows, has_background=False):
     """log W(K, t), -inf where t is above K; arguments broadcast."""
-    n_empty, total = np.maximum(n_components - n_clusters, 0), n_components * concentration
+    n_empty, n_labels = np.maximum(n_components - n_clusters, 0), n_components + has_background
+    total = n_labels * concentration
     log_orders = gammaln(n_components + 1.0) - gammaln(n_empty + 1.0)
     log_factor = log_orders + gammaln(total) - gammaln(total + n_rows)
     return np.where(n_components >= n_clusters, log_factor, -np.inf)
@@ -88,7 +95,7 @@ def optimum_evidence(sampler, rows, others, n_draws, random_state, is_whole):
         is_counted &= divergences <= closest_orders(parameters, other, all_components)[1]
     if is_whole:
         seed = int(random_state.randint(2**63, dtype=np.uint64))
-        counts = moments_of_random_assignments(rows, parameters, seed)[:, :, 0]
+        counts = moments_of_random_assignments(rows, parameters, seed)[:, : len(all_components), 0]
         is_counted &= (counts > 0).all(axis=1)
     log_evidence, error = evidence_of_all_copies(parameters, sampled, is_counted)
     if log_evidence is None:
@@ -112,10 +119,7 @@ def prior_slopes(parameters):
     posterior = parameters.posterior
     prior, factor = posterior.prior, np.exp(_STEP)
     changed = [
-        replace(
-            prior,
-            weights=replace(prior.weights, prior_concentration=factor * prior.weights.prior_concentration),
-        ),
+        replace(prior, weights=prior.weights.with_concentration(factor * prior.weights.prior_concentration)),
         replace(prior, mean_precision=factor * prior.mean_precision),
         replace(prior, degrees_of_freedom=factor * prior.degrees_of_freedom),
         replace(prior, covariance=factor * prior.covariance),
@@ -132,6 +136,9 @@ N_CHAINS = 32
 # others twenty are kept, at equal distances.
 _LEAST_SWEEPS, _MOST_SWEEPS, _ROWS_IN_ALL = 120, 240, 120_000
 _KEPT = 20
+# Standard deviations of proposed steps of log nu. Every proposal has one between them, at random: the
+# posterior's is one of a few hundredths with many rows of heavy tails, and near one with few or normal rows.
+_LEAST_STEP, _LARGEST_STEP = 0.05, 1.0
 
 
 def run(posterior, origin, rows, starts, seed):
@@ -157,15 +164,32 @@ def run(posterior, origin, rows, starts, seed):
     first = n_sweeps // 3
     stride = (n_sweeps - first) // _KEPT
     for number in range(n_sweeps):
+        if posterior.structure.n_tails:
+            draws = _with_moved_tails(rows, DrawnParameters(posterior, origin, draws), generator)
         parameters = DrawnParameters(posterior, origin, draws)
         sums = moments_of_random_assignments(rows, parameters, int(generator.integers(2**63)))
-        draws = conditional_draws(posterior, complete_moments(posterior, sums), generator)
-        counts.append(sums[:, :, 0])
+        moments = complete_moments(posterior, sums)
+        draws = conditional_draws(posterior, moments, draws.log_tails, generator)
+        counts.append(moments.counts[:, : posterior.n_components])
         if number >= first and not (number - first) % stride:
             kept.append(draws)
     counts = np.array(counts[first:])
     parameters = DrawnParameters(posterior, origin, ParameterDraws.concatenated(kept))
     return counts, parameters, (counts[::stride] > 0).sum(axis=2).ravel()
+
+
+def _with_moved_tails(rows, parameters, generator):
+    """Draws after a step of Metropolis' algorithm in log nu, given the other parameters: ParameterDraws."""
+    draws = parameters.draws
+    sizes = np.exp(generator.uniform(np.log(_LEAST_STEP), np.log(_LARGEST_STEP), (len(draws), 1)))
+    steps = sizes * generator.standard_normal(draws.log_tails.shape)
+    proposed = replace(draws, log_tails=draws.log_tails + steps)
+    both = ParameterDraws.concatenated([draws, proposed])
+    log_joints = log_likelihood(rows, DrawnParameters(parameters.posterior, parameters.origin, both))
+    log_joints = log_joints + log_prior_of(both.log_tails)[0]
+    now, then = np.split(log_joints, 2)
+    accepted = np.flatnonzero(np.log1p(-generator.random(len(now))) < then - now)
+    return draws.replaced(accepted, proposed[accepted])
 
 
 def n_sweeps_of(n_rows):
@@ -187,7 +211,7 @@ class Visits:
 
     Attributes
     ----------
-    shares : (K,), how often 1, 2, ..., K of them held rows
+    shares : (K,), how often 1, 2, ..., K of them held rows, among the times when any did
     n_effective : float
         Effective sample size: how many independent visits the correlated ones are worth. Where chains stay in
         different modes it is small, although they may change their numbers often.
@@ -200,7 +224,8 @@ class Visits:
     def of(cls, counts):
         """From how many rows the components hold along chains, (sweeps, chains, K)."""
         numbers = (counts > 0).sum(axis=2)
-        shares = np.bincount(numbers.ravel(), minlength=counts.shape[2] + 1)[1:] / numbers.size
+        visits = np.bincount(numbers.ravel(), minlength=counts.shape[2] + 1)[1:]
+        shares = visits / max(visits.sum(), 1)
         if not numbers.var():
             return cls(shares, 1.0)  # All are the same, and there is no spread to judge by.
         squares = np.square(counts).sum(axis=2)  # They do not depend on the order of the components.
@@ -215,7 +240,7 @@ def _n_effective(values):
     return float(min(values.shape[1] * values.var() / between, values.size))
 
 
-def joined(anchors, errors, visits, concentration, n_rows):
+def joined(anchors, errors, visits, concentration, n_rows, has_background=False):
     """log A_t of all numbers of clusters, from evidences and from the visits of chains, and its covariance.
 
     The log likelihood of the visits is concave in log A_t, and that of the normal anchors is too.
@@ -226,6 +251,7 @@ def joined(anchors, errors, visits, concentration, n_rows):
     visits : dict of int to Visits, by the number of components
     concentration : float
     n_rows : float
+    has_background : bool, default=False
 
     Returns
     -------
@@ -233,7 +259,7 @@ def joined(anchors, errors, visits, concentration, n_rows):
     covariance : (T, T)
     """
     clusters, log_parts = np.arange(1, len(anchors) + 1), anchors.copy()
-    ways = {k: log_prior_factor(k, clusters, concentration, n_rows) for k in visits}
+    ways = {k: log_prior_factor(k, clusters, concentration, n_rows, has_background) for k in visits}
     precision = 1.0 / np.square(errors)
     for _ in range(100):
         slope, curvature = precision * (anchors - log_parts), np.diag(precision)

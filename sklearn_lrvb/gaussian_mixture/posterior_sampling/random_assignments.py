@@ -1,17 +1,21 @@
-"""Rows assigned to components at random, with random numbers that depend on the row and the draw alone.
+"""Rows assigned to labels at random, with random numbers that depend on the row and the draw alone.
 
 Results must not depend on how rows are divided into blocks, nor on which thread or process has a block.
 Philox's generator can start anywhere in its sequence: every row of every draw has its own place there.
+
+*Conventions.* L labels: the components, and the background if there is one.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import bdtrik, ndtri
+from scipy.special import bdtrik, gammaincinv, ndtri
 
 DRAWS_OF_STREAM = 16  # Draws whose random numbers are made together, by one generator.
 _NUMBERS_AT_A_TIME = 4  # Random numbers that Philox makes at each count.
-_LEAST_PROBABILITY = 2.0**-54  # Where a uniform number is zero, which is less than half of the next one.
+LEAST_PROBABILITY = 2.0**-54  # Where a uniform number is zero, which is less than half of the next one.
+
+N_UNIFORMS_OF_GAMMA = 3  # Uniform numbers that one gamma variable takes.
 
 # Number of times that a row may count for which it is assigned again and again. For larger numbers, quantiles
 # of binomial variables cost less, although one of them takes a microsecond.
@@ -75,40 +79,41 @@ class UniformStream:
             generator.random(out=own)
         return uniforms
 
-    def numbers_of_holes(self, n_draws, block, repetition=0):
+    def numbers_of_holes(self, n_draws, block, repetition=0, n_uniforms=1):
         """Random numbers of a block of rows with holes.
 
         Returns
         -------
-        uniforms : (n_draws, n_rows)
+        uniforms : (n_uniforms, n_draws, n_rows)
         normals : (n_draws, n_features, n_rows), standard normal, and zero where a value is seen
         """
         hidden = block.holes.hidden[block.holes.pattern]
         n_hidden, numbers = hidden.sum(axis=1), block.numbers
-        uniforms, normals = np.empty((n_draws, block.n_rows)), np.zeros((n_draws, *block.rows.shape))
+        uniforms = np.empty((n_uniforms, n_draws, block.n_rows))
+        normals = np.zeros((n_draws, *block.rows.shape))
         for n_own in np.unique(n_hidden):
             rows = np.flatnonzero(n_hidden == n_own)
             columns = np.nonzero(hidden[rows])[1].reshape(-1, n_own)
-            own = self.numbers_of_rows(n_draws, numbers[rows], 1 + n_own, repetition)
-            uniforms[:, rows] = own[:, :, 0].T
-            of_holes = ndtri(np.maximum(own[:, :, 1:], _LEAST_PROBABILITY))
+            own = self.numbers_of_rows(n_draws, numbers[rows], n_uniforms + n_own, repetition)
+            uniforms[:, :, rows] = own[:, :, :n_uniforms].transpose(2, 1, 0)
+            of_holes = ndtri(np.maximum(own[:, :, n_uniforms:], LEAST_PROBABILITY))
             normals[:, columns, rows[:, None]] = of_holes.swapaxes(0, 1)
         return uniforms, normals
 
 
 def assign_at_random(log_densities, block, stream):
-    """Write how often each row is assigned to each component over the log densities, (K, n_draws, n).
+    """Write how often each row is assigned to each label over the log densities, (L, n_draws, n).
 
     A row that counts w times, a whole number, is assigned w times.
 
     Parameters
     ----------
-    log_densities : (K, n_draws, n), overwritten
+    log_densities : (L, n_draws, n), overwritten
     block : RowBlock
     stream : UniformStream
     """
-    n_components, n_draws, _ = log_densities.shape
-    if block.sample_weight is None and n_components == 2:
+    n_labels, n_draws, _ = log_densities.shape
+    if block.sample_weight is None and n_labels == 2:
         _assign_pairs(log_densities, stream.numbers_of_block(n_draws, block))
         return
     densities = exponentials(log_densities)[0]
@@ -126,36 +131,38 @@ def assign_at_random(log_densities, block, stream):
     log_densities[...] = counts
 
 
-def assigned_with_holes(log_densities, block, stream):
+def assigned_with_holes(log_densities, block, stream, n_uniforms=1):
     """Yield the assignments of rows with holes, each with the random numbers of its hidden values.
 
     A row that counts w times, a whole number, is assigned w times, and completed w times.
 
     Parameters
     ----------
-    log_densities : (K, n_draws, n), overwritten
+    log_densities : (L, n_draws, n), overwritten
     block : RowBlock, with holes
     stream : UniformStream
+    n_uniforms : int, uniform numbers of a row, of which the first one assigns it
 
     Yields
     ------
-    assigned : (K, n_draws, n), ones and zeros
+    assigned : (L, n_draws, n), ones and zeros
+    uniforms : (n_uniforms - 1, n_draws, n), the others
     normals : (n_draws, n_features, n), as in `UniformStream.numbers_of_holes`
     """
     densities, n_draws = exponentials(log_densities)[0], log_densities.shape[1]
     for copy in range(int(block.counts.max())):
-        uniforms, normals = stream.numbers_of_holes(n_draws, block, copy)
-        assigned = assigned_once(densities, uniforms)
+        uniforms, normals = stream.numbers_of_holes(n_draws, block, copy, n_uniforms)
+        assigned = assigned_once(densities, uniforms[0])
         assigned *= block.counts > copy
-        yield assigned, normals
+        yield assigned, uniforms[1:], normals
 
 
 def exponentials(log_densities):
-    """Densities relative to the largest of the components, which overwrite the log densities (K, n_draws, n).
+    """Densities relative to the largest of the labels, which overwrite the log densities (L, n_draws, n).
 
     Returns
     -------
-    densities : (K, n_draws, n)
+    densities : (L, n_draws, n)
     largest : (n_draws, n), logarithm of what they are divided by
     """
     largest = log_densities.max(axis=0)
@@ -164,7 +171,7 @@ def exponentials(log_densities):
 
 
 def _assign_pairs(log_densities, uniforms):
-    """One assignment of every row to one of two components, without exponentials."""
+    """One assignment of every row to one of two labels, without exponentials."""
     with np.errstate(divide="ignore"):
         np.log(uniforms / (1.0 - uniforms), out=uniforms)
     is_first = uniforms < log_densities[0] - log_densities[1]
@@ -173,11 +180,11 @@ def _assign_pairs(log_densities, uniforms):
 
 
 def assigned_once(densities, uniforms):
-    """One assignment of every row, as ones and zeros: (K, n_draws, n), (n_draws, n) -> (K, n_draws, n)."""
+    """One assignment of every row, as ones and zeros: (L, n_draws, n), (n_draws, n) -> (L, n_draws, n)."""
     assigned = np.empty_like(densities)
     threshold = uniforms * densities.sum(axis=0)
     reached, is_free = densities[0].copy(), np.ones(uniforms.shape, dtype=bool)
-    # Component by component, because reductions and comparisons of whole arrays along the first axis take ten
+    # Label by label, because reductions and comparisons of whole arrays along the first axis take ten
     # times as long in NumPy.
     for k in range(len(densities) - 1):
         is_beyond = threshold >= reached
@@ -189,11 +196,11 @@ def assigned_once(densities, uniforms):
 
 
 def _assigned_often(densities, block, often, stream):
-    """Many assignments of every row, as binomial numbers: (K, n_draws, n) -> (K, n_draws, n)."""
+    """Many assignments of every row, as binomial numbers: (L, n_draws, n) -> (L, n_draws, n)."""
     n_draws = densities.shape[1]
     left = np.broadcast_to(block.sample_weight[often], densities.shape[1:]).copy()
     counts = np.zeros_like(densities)
-    # Sums of a component and all later ones, without cancellation.
+    # Sums of a label and all later ones, without cancellation.
     sums = np.cumsum(densities[::-1], axis=0)[::-1]
     for k in range(len(densities) - 1):
         uniforms = stream.numbers_of_block(n_draws, block, k)[:, often]
@@ -217,3 +224,23 @@ def _binomial_quantile(probability, n, share):
     found[between] = np.ceil(np.nan_to_num(bdtrik(probability[between], n[between], share[between])))
     quantiles[inside] = np.clip(found, 0.0, n)
     return quantiles
+
+
+def gamma_variables(shapes, uniforms):
+    """Standard gamma variables of some shapes, each by three uniform numbers of its own: (...), (3, ...).
+
+    The first two are one attempt of G. Marsaglia and W. W. Tsang, "A simple method for generating gamma
+    variables", ACM Transactions on Mathematical Software 26 (2000), 363-372. Where it is rejected, a quantile
+    by the third number takes its place, which costs ten times as much.
+    """
+    normal, accepting, other = np.maximum(uniforms, LEAST_PROBABILITY)
+    normal = ndtri(normal)
+    size = np.maximum(shapes, 1.0) - 1.0 / 3.0
+    cubes = (1.0 + normal / np.sqrt(9.0 * size)) ** 3
+    is_positive = (cubes > 0.0) & (shapes >= 1.0)
+    safe = np.where(is_positive, cubes, 1.0)
+    log_ratios = 0.5 * np.square(normal) + size * (1.0 - safe + np.log(safe))
+    rejected = ~(is_positive & (np.log(accepting) < log_ratios))
+    found = size * safe
+    found[rejected] = gammaincinv(np.broadcast_to(shapes, found.shape)[rejected], other[rejected])
+    return found

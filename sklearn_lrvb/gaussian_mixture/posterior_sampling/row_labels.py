@@ -1,6 +1,7 @@
 """Labels of rows, drawn given draws of the parameters.
 
-The draws may be those of several posteriors, each with a number of components of its own: *sources*.
+The draws may be those of several posteriors, each with a number of components of its own: *sources*. Labels
+are the numbers of the components, and -1 for the background.
 """
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn_lrvb.row_blocks import Workload
 
 
 class RandomLabels:
-    """Components to which rows are assigned at random, once for every draw of the parameters.
+    """Labels to which rows are assigned at random, once for every draw of the parameters.
 
     Parameters
     ----------
@@ -29,6 +30,7 @@ class RandomLabels:
         self._likelihoods = [
             LikelihoodOfDraws(source.posterior, source.draws, source.log_weights) for source in sources
         ]
+        self._n_components = [source.posterior.n_components for source in sources]
         self._seed, self._repetition = seed, repetition
         self.n_draws = sum(len(source.draws) for source in sources)
         self.workload = Workload(
@@ -42,7 +44,7 @@ class RandomLabels:
         ------
         number : int, of the source
         batch : slice of its draws, d of them
-        assigned : (K, d, n), ones and zeros
+        assigned : (L, d, n), ones and zeros; the background is the last label, if there is one
         """
         for number, likelihood in enumerate(self._likelihoods):
             for batch, _, log_densities in likelihood.in_batches(block):
@@ -55,8 +57,13 @@ class RandomLabels:
                 yield number, batch, assigned_once(exponentials(log_densities)[0], uniforms)
 
     def labels(self, block):
-        """The numbers of the components, the draws of all sources one after another: (n_draws, n)."""
-        return np.concatenate([np.tensordot(np.arange(len(own)), own, 1) for *_, own in self.assigned(block)])
+        """The labels, the draws of all sources one after another: (n_draws, n)."""
+        parts = []
+        for number, _, assigned in self.assigned(block):
+            numbers = np.arange(len(assigned))
+            numbers[self._n_components[number] :] = -1
+            parts.append(np.tensordot(numbers, assigned, 1))
+        return np.concatenate(parts)
 
 
 def label_draws(rows, sources, seed):

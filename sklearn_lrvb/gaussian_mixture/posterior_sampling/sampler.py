@@ -164,8 +164,8 @@ class PosteriorSampler:
         """Log ratios r (n,) of draws at some normals, the slopes of r (n, n_responses), and the draws."""
         responses = self.density.responses(normals)
         draws = self.copula.draws(responses)
-        log_joint, *slopes = log_joint_and_slopes(rows, self.parameters(draws))
-        slopes = self.density.slopes_of_log_ratio(normals, draws, *slopes)
+        log_joint, slopes = log_joint_and_slopes(rows, self.parameters(draws))
+        slopes = self.density.slopes_of_log_ratio(normals, draws, slopes)
         return log_joint - self.density.log_density(normals, responses, draws), slopes, draws
 
 

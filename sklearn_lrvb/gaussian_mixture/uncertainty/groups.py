@@ -128,18 +128,20 @@ class SamplingVariation:
     ----------
     coordinates : int array (c,), ascending
     root : (m, c), Y with Y' Y = V, of no more rows than columns
-    counts : (G, K), expected rows of every group in every component
+    counts : (G, L), expected rows of every group by label
+    n_components : int, K
     design_effect : float, variances relative to those of independent rows, on average
     """
 
-    def __init__(self, coordinates, root, counts, design_effect):
+    def __init__(self, coordinates, root, counts, n_components, design_effect):
         self._coordinates, self._root = coordinates, root
         self.design_effect = design_effect
         # Kish's effective numbers of groups, in all and by component (infinite without rows): that of groups
         # of equal weight from which a mean would be known as well.
-        weights, total = counts.sum(axis=1), counts.sum(axis=0)
+        weights, of_components = counts.sum(axis=1), counts[:, :n_components]
         self.n_effective = weights.sum() ** 2 / np.square(weights).sum()
-        held, squares = occupied(total), np.square(counts).sum(axis=0)
+        total, squares = of_components.sum(axis=0), np.square(of_components).sum(axis=0)
+        held = occupied(total)
         self.of_components = np.divide(total**2, squares, out=np.full_like(total, np.inf), where=held)
 
     def covariance_root(self, coordinates):
@@ -173,12 +175,12 @@ def groups_that_count(rows, posterior, groups):
     of_block = functools.partial(_counts_of_block, OwnFrames(posterior), len(groups))
     counts = rows.total(of_block, along=groups.codes).of_all()
     chosen = groups.chosen(counts.sum(axis=1) > 0)
-    _refuse_components_of_one_group(counts, groups.names)
+    _refuse_components_of_one_group(counts[:, : posterior.n_components], groups.names)
     return chosen
 
 
 def _counts_of_block(frames, n_groups, block, codes):
-    """Expected rows of every group in every component, as far as they are in a block: _SumsOfGroups."""
+    """Expected rows of every group by label, as far as they are in a block: _SumsOfGroups."""
     responsibilities = expect_in_range(frames, block).responsibilities
     return _summed(block.weighted(responsibilities), codes, n_groups)
 
@@ -200,15 +202,15 @@ def sampling_variation(rows, uncertainty, groups, coordinates, tracked=untracked
         The rows are not those of the fit.
     """
     information = uncertainty.source.information(len(groups), rows=rows)
-    factors, n_components = groups.factors(), uncertainty.fitted.posterior.n_components
-    counts, leverage, size = np.empty((len(groups), n_components)), 0.0, len(coordinates)
+    factors, posterior = groups.factors(), uncertainty.fitted.posterior
+    counts, leverage, size = np.empty((len(groups), posterior.n_labels)), 0.0, len(coordinates)
     of_strata = np.zeros((groups.n_strata, len(information)))
     has_few = len(groups) <= size  # Then the responses of all groups are kept, and else their products.
     kept, gram = [], np.zeros((0, 0) if has_few else (size, size))
-    for place, sums in sums_by_group(rows, uncertainty.fitted.posterior, groups, tracked):
+    for place, sums in sums_by_group(rows, posterior, groups, tracked):
         with uncertainty.source.threads():
             solved = information.solve(sums.T).T
-        counts[place] = sums[:, :n_components]
+        counts[place] = sums[:, : posterior.n_labels]
         responses, strata = solved[:, coordinates], groups.strata[place]
         leverage += float(factors[strata] @ np.einsum("gd,gd->g", sums, solved))
         np.add.at(of_strata, strata, sums)
@@ -228,7 +230,7 @@ def sampling_variation(rows, uncertainty, groups, coordinates, tracked=untracked
     else:
         root = gram_root(gram - (factors[:, None] * means).T @ total)
     design_effect = leverage / _leverage_of_rows(rows, uncertainty, information)
-    return SamplingVariation(coordinates, root, counts, design_effect)
+    return SamplingVariation(coordinates, root, counts, posterior.n_components, design_effect)
 
 
 def _leverage_of_rows(rows, uncertainty, information):

@@ -12,6 +12,13 @@ features h under q,
     J = sum_k r_k {(xhat_k - xbar) hbar_k' + W_k^-1 (Pi on y, Pi A_q yhat 2 on quadratic features q)},
 
 so that the whole variance is v + J M^-1 J'.
+
+*The background* has no distribution of hidden values. Rows are completed as if they belonged to one of the
+components: r are the responsibilities of these, scaled to sum to one.
+
+Where rows have scales u (`posterior.tails`), y ~ N(yhat, Pi/u) given u, so that the variances given the
+component are E(1/u) = b/(a - 1) times as large, where a is more than one. J is the same, as the features have
+u y and u s(y): the scales cancel.
 """
 
 import functools
@@ -19,7 +26,7 @@ import functools
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames, expected_features
-from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect, expect_in_range
+from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect, expect_in_range, normalized
 from sklearn_lrvb.row_blocks import Holes, RowBlock, batches, untracked
 
 # Largest ratio of the mean of a conditional variance to the conditional variance at the mean precision. It is
@@ -57,7 +64,15 @@ def _means_of_block(posterior, frames, block):
     if block.holes is None:
         return block.rows
     expectation = expect(frames, block)
-    return np.einsum("kn,kpn->pn", expectation.responsibilities, _coordinates(posterior, expectation.framed))
+    r = _of_components(posterior, expectation)
+    return np.einsum("kn,kpn->pn", r, _coordinates(posterior, expectation.framed))
+
+
+def _of_components(posterior, expectation):
+    """Probabilities of the components, given that a row is not of the background: (K, n)."""
+    if not posterior.structure.has_background:
+        return expectation.responsibilities
+    return normalized(expectation.log_densities[: posterior.structure.n_components])[0]
 
 
 def _coordinates(posterior, framed):
@@ -98,7 +113,7 @@ def variances_and_sources(frames, block, row, feature):
     used, pattern = np.unique(block.holes.pattern[row], return_inverse=True)
     holes = Holes(block.holes.hidden[used], pattern)
     expectation = expect_in_range(frames, RowBlock(block.rows[:, row], None, 0, block.numbers[row], holes))
-    r, framed, each = expectation.responsibilities, expectation.framed, np.arange(len(row))
+    r, framed, each = _of_components(posterior, expectation), expectation.framed, np.arange(len(row))
     coordinates = _coordinates(posterior, framed)[:, feature, each]
     gaps = coordinates - np.einsum("km,km->m", r, coordinates)
     # Pi W^-T e of every value's coordinate e.
@@ -112,12 +127,15 @@ def variances_and_sources(frames, block, row, feature):
     freedom = structure.per_component(posterior.degrees_of_freedom)[:, None]
     n_hidden = framed.hidden.n_hidden[framed.pattern] if structure.is_matrix else 1.0
     ratios = freedom / np.maximum(freedom - 1.0 - n_hidden, freedom / _LARGEST_RATIO)
-    squares = ratios * np.einsum("kpm,kpm->km", directions, directions) + np.square(gaps)
-    variances = (r * squares).sum(axis=0)
+    within = ratios * np.einsum("kpm,kpm->km", directions, directions)
+    if framed.scales is not None:
+        within *= framed.scales.mean_of_reciprocal()
+    variances = (r * (within + np.square(gaps))).sum(axis=0)
     sources = np.zeros((structure.n_coefficients, len(row)))
     for k, responsibilities in enumerate(r):
         covariances = gaps[k] * expected_features(posterior, framed, k)
         covariances[1 : 1 + structure.n_features] += directions[k]
-        covariances[1 + structure.n_features :] += structure.mixed_features(framed.values[k], directions[k])
+        quadratic = covariances[1 + structure.n_features :][: structure.n_quadratic]
+        quadratic += structure.mixed_features(framed.values[k], directions[k])
         sources[structure.coefficient_index[k]] += responsibilities * covariances
     return variances, sources

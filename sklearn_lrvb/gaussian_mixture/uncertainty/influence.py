@@ -9,14 +9,21 @@ target j
 whose value is the weight influence of a training point at x, d E[target_j] / d w, and whose gradient is its
 location influence, d E[target_j] / d x. Both take about 3 K P^2 flops a target and row, and no N x D matrix.
 
+Where rows have scales u (`posterior.tails`) what is expected of p_jk takes its place, which is
+
+    c_0 + E u q(y) + c E phi,        q(y) = c_u + b.y + <B, s(y)>,
+
+phi being the feature of nu. As q(u) moves with the squared distance of the row, E u has the gradient
+-Var(u) W'y, E phi has -Cov(u, phi) W'y, and the log density -E u W'y.
+
 The weight influence of a single row is J M^-1 g, where g stacks r_k h_k over the components, h_k being the
 row's features there (`covariance_structures`). With fewer rows than targets, fewer linear systems are solved
 this way.
 
-*Responses of rows.* rho_k(x) is the expected log density of a row at x in component k, and H (D, K) has the
-columns h_k. Then
+*Responses of rows.* rho_k(x) is the expected log density of a row at x with label k, and H (D, L) has the
+columns h_k, of the K components and, if there is one, the background. Then
 
-    V_rho = H' M^-1 H        (K, K): the LRVB covariance of rho_1(x), ..., rho_K(x),
+    V_rho = H' M^-1 H        (L, L): the LRVB covariance of rho_1(x), ..., rho_L(x),
     R^-1 M^-1 H q            (D,): the change of the sufficient statistics when a row of weight q_k is added
                              to component k, and all other assignments respond.
 
@@ -26,11 +33,12 @@ V_rho. Components to which a row does not belong are skipped (``used``). `leave_
 """
 
 import functools
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import cho_solve
 
-from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames, expected_features
+from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames, expected_features, scale_directions
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import (
     LEAST_RESPONSIVE_RESPONSIBILITY,
     centred_on_average,
@@ -52,11 +60,15 @@ class InfluenceFunctions:
         self._posterior, self._coefficients = posterior, coefficients
         self._frames = OwnFrames(posterior)
         structure = posterior.structure
-        constant, linear, curvature = structure.polynomials(coefficients, posterior.second_moment_origin)
-        self._linear, self._curvature = linear, curvature
+        constant, linear, curvature, *of_scales = structure.polynomials(
+            coefficients, posterior.second_moment_origin
+        )
+        self._constant, self._linear, self._curvature = constant, linear, curvature
+        self._of_tails = coefficients[:, structure.coefficient_blocks["tail"]]
         self._write_gradients = structure.gradients(posterior.whiteners, linear, curvature)
+        starts = of_scales[0] if of_scales else constant
         self._polynomials = [
-            structure.values(constant[:, k], linear[:, k], curvature[:, structure.precision_group(k)])
+            structure.values(starts[:, k], linear[:, k], curvature[:, structure.precision_group(k)])
             for k in range(posterior.n_components)
         ]
         self.n_functions = len(coefficients)
@@ -72,21 +84,46 @@ class InfluenceFunctions:
         """Weight influence of a block of n rows, written to (n, d)."""
         expectation = expect_in_range(self._frames, block)
         total = np.zeros((self.n_functions, len(out)))
-        rows = expectation.framed
-        for k, (polynomials, r) in enumerate(
-            zip(self._polynomials, expectation.responsibilities, strict=True)
-        ):
-            total += r * polynomials(rows.values[k], rows.spread(k))
+        for k, r in enumerate(expectation.responsibilities):
+            total += r * self._values_in(k, expectation.framed)
         out[...] = total.T
+
+    def _values_in(self, k, framed):
+        """p_jk of rows with label k, (d, n), or (d, 1) where it is the same for all rows."""
+        if k == len(self._polynomials):
+            return self._constant[:, k:]
+        if framed.scales is None:
+            return self._polynomials[k](framed.values[k], framed.spread(k))
+        values = framed.scales.mean[k] * self._slopes_in(k, framed) + self._constant[:, k, None]
+        if framed.hidden is not None:
+            structure = self._posterior.structure
+            curvature = self._curvature[:, structure.precision_group(k)]
+            values += structure.entry_coefficients(curvature) @ framed.projections(k)
+        if self._of_tails.size:
+            values += self._of_tail(k)[:, None] * self._posterior.tails.expected_feature(framed.scales)[k]
+        return values
+
+    def _slopes_in(self, k, framed):
+        """q of rows that have scales, in component k: (d, n)."""
+        noise = framed.hidden_noise(k)
+        return self._polynomials[k](framed.values[k], None if noise is None else -noise)
+
+    def _of_tail(self, k):
+        """Coefficients of the feature of nu in component k, (d,)."""
+        return self._of_tails[:, k if self._posterior.structure.n_tails > 1 else 0]
 
     def gradients(self, block, out):
         """Location influence of a block of n rows, written to (n, d, P); NaN where a value is missing."""
         expectation = expect_in_range(self._frames, block)
         r, framed = expectation.responsibilities, expectation.framed
+        of_components = r[: len(framed.values)]
+        scaled = of_components if framed.scales is None else of_components * framed.scales.mean
         if framed.hidden is None:
-            self._write_gradients(r, framed.values, out)
+            self._write_gradients(scaled, framed.values, out)
         else:
-            self._write_gradients_of_seen(r, framed, out)
+            self._write_gradients_of_seen(scaled, framed, out)
+        if framed.scales is not None:
+            self._add_changes_of_scales(of_components, framed, out)
         ambiguous = np.flatnonzero(np.count_nonzero(r > LEAST_RESPONSIVE_RESPONSIBILITY, axis=0) > 1)
         if ambiguous.size == len(out):  # Without copies: half of the time in two dimensions.
             self._add_reassignment(r, framed, out)
@@ -112,15 +149,37 @@ class InfluenceFunctions:
     def _add_reassignment(self, r, framed, out):
         """Add sum_k p_jk dr_k/dx, with dr_k/dx = r_k (d rho_k - sum_l r_l d rho_l), d rho_k/dx = -W'y_k."""
         posterior = self._posterior
-        moved = centred_on_average(posterior.structure.pulled_back(posterior.whiteners, framed.values), r)
+        pulled_back = posterior.structure.pulled_back(posterior.whiteners, framed.values)
+        if framed.scales is not None:
+            pulled_back *= framed.scales.mean[:, :, None]
+        if posterior.structure.has_background:  # Its log density is the same everywhere.
+            pulled_back = np.concatenate([pulled_back, np.zeros_like(pulled_back[:1])])
+        moved = centred_on_average(pulled_back, r)
         moved *= -r[:, :, None]
         values = np.empty((len(r), framed.n_rows, self.n_functions))
-        for k, polynomials in enumerate(self._polynomials):
-            values[k] = polynomials(framed.values[k], framed.spread(k)).T
-        moved, values = moved.transpose(1, 0, 2), values.transpose(1, 2, 0)
-        # The products of few rows at a time stay in cache.
-        for few in slices(len(out), rows_in_cache(2 * out[0].size, least=1)):
-            out[few] += values[few] @ moved[few]
+        for k, own in enumerate(values):
+            own[...] = self._values_in(k, framed).T
+        _add_products(values, moved, out)
+
+    def _add_changes_of_scales(self, r, framed, out):
+        """Add sum_k r_k (q_jk dE u/dx + c dE phi/dx)."""
+        posterior, scales = self._posterior, framed.scales
+        moved = posterior.structure.pulled_back(posterior.whiteners, framed.values)
+        moved *= -r[:, :, None]
+        values = np.empty((len(r), framed.n_rows, self.n_functions))
+        for k, own in enumerate(values):
+            own[...] = (scales.variance[k] * self._slopes_in(k, framed)).T
+            if self._of_tails.size:
+                own += posterior.tails.covariances_with_scale(scales)[0][k][:, None] * self._of_tail(k)
+        _add_products(values, moved, out)
+
+
+def _add_products(values, moved, out):
+    """Add sums over the labels of values times vectors: (L, n, d), (L, n, P) to (n, d, P)."""
+    moved, values = moved.transpose(1, 0, 2), values.transpose(1, 2, 0)
+    # The products of few rows at a time stay in cache.
+    for few in slices(len(out), rows_in_cache(2 * out[0].size, least=1)):
+        out[few] += values[few] @ moved[few]
 
 
 def influence_of_rows(rows, batches, perturb, entries, out=None, tracked=untracked):
@@ -194,7 +253,7 @@ def sources_of_weights(frames, block):
     sources = np.zeros((structure.n_coefficients, block.n_rows))
     for k, r in enumerate(expectation.responsibilities):
         features = expected_features(posterior, expectation.framed, k)
-        sources[structure.coefficient_index[k]] += r * features
+        sources[structure.coefficients_of_labels[k]] += r * features
     return sources
 
 
@@ -248,6 +307,7 @@ class BlockStatistics:
     def __init__(self, posterior, framed):
         self._posterior, self._structure = posterior, posterior.structure
         self._framed, self._kept = framed, {}
+        self._places = list(posterior.structure.coefficients_of_labels)
 
     def _features(self, k, columns):
         """h_k of some of the rows, (F, n); not to be written to."""
@@ -257,64 +317,94 @@ class BlockStatistics:
         return features if len(columns) == features.shape[1] else features.take(columns, axis=1)
 
     def counts(self, weights, columns):
-        """Changes of the expected counts, with weights of some rows in the components: (K, n) -> (K, n)."""
+        """Changes of the expected counts, with weights of some rows by label: (L, n) -> (L, n)."""
         return weights
 
     def moments(self, l, weights, columns):
-        """Changes of a component's other statistics in its frame, as of features: (P, n), (Q, n)."""
-        n_linear = 1 + self._structure.n_features
-        quadratic = sum(
-            weights[k] * self._features(k, columns)[n_linear:]
-            for k in self._structure.components_sharing_precision(l)
+        """Changes of a component's other statistics in its frame, as of features.
+
+        (P, n), (Q, n), and (n,) of scales, which is None where rows have none
+        """
+        structure = self._structure
+        linear, quadratic = slice(1, 1 + structure.n_features), slice(1 + structure.n_features, None)
+        quadratic = slice(quadratic.start, quadratic.start + structure.n_quadratic)
+        of_group = sum(
+            weights[k] * self._features(k, columns)[quadratic]
+            for k in structure.components_sharing_precision(l)
         )
-        return weights[l] * self._features(l, columns)[1:n_linear], quadratic
+        own = self._features(l, columns)
+        of_scales = weights[l] * own[quadratic.stop] if structure.has_scales else None
+        return weights[l] * own[linear], of_group, of_scales
+
+    def tails(self, weights, columns):
+        """Changes of the sums of the features of fitted nu, (n, n_tails)."""
+        components = range(self._posterior.n_components)
+        by_component = [weights[k] * self._features(k, columns)[-1] for k in components]
+        return self._posterior.tails.by_tail(np.stack(by_component, axis=1))
 
 
 class BlockResponses(BlockStatistics):
     """The same where all assignments respond, and the covariances of log densities.
 
     They follow from the images M^-1 h of the rows' features: from the inverse M^-1, or solved for one by one.
+    Where rows have scales, the directions in which features vary with them may come after the L labels.
 
     Parameters
     ----------
     posterior, framed : as in `BlockStatistics`
-    used : bool array (K, n), whether a row belongs to a component at all
+    used : bool array (L, n), whether a row may have a label at all
     information : ObservedInformation
     inverse : array (D, D) or None
+    with_scales : bool, whether there are directions of scales
     """
 
-    def __init__(self, posterior, framed, used, information, inverse):
+    def __init__(self, posterior, framed, used, information, inverse, with_scales=False):
         super().__init__(posterior, framed)
-        self._used, self._inverse = used, inverse
+        if with_scales:
+            self._add_directions_of_scales()
+        self._used, self._inverse = self.by_direction(used), inverse
         if inverse is None:
-            self._solutions = np.zeros((len(used), len(information), used.shape[1]))
-            for k, columns in enumerate(map(np.flatnonzero, used)):
+            self._solutions = np.zeros((len(self._used), len(information), used.shape[1]))
+            for k, columns in enumerate(map(np.flatnonzero, self._used)):
                 sources = np.zeros((len(information), columns.size))
-                sources[self._structure.coefficient_index[k]] = self._features(k, columns)
+                sources[self._places[k]] = self._features(k, columns)
                 if columns.size:
                     self._solutions[k][:, columns] = information.solve(sources)
+
+    def _add_directions_of_scales(self):
+        directions, rest = scale_directions(self._posterior, self._framed)
+        own = [] if rest is None else list(np.sqrt(np.broadcast_to(rest, self._framed.scales.mean.shape)))
+        for features in (*directions, *(deviations[None] for deviations in own)):
+            self._kept[len(self._places) + len(self._kept)] = features
+        index = self._structure.coefficient_index
+        self._places += [*index, *(index[:, -1:] if own else [])]
+
+    def by_direction(self, by_label):
+        """The values of labels, and after them those of the components for the directions: (L, n), (m, n)."""
+        n_components = self._posterior.n_components
+        n_more = (len(self._places) - len(by_label)) // n_components
+        return np.concatenate([by_label, *n_more * [by_label[:n_components]]])
 
     def _images(self, k, coordinates, columns):
         """(M^-1 h_k)[coordinates] of some rows, (len(coordinates), n)."""
         if self._inverse is None:
             return self._solutions[k][np.ix_(coordinates, columns)]
-        own = self._structure.coefficient_index[k]
-        return self._inverse[np.ix_(coordinates, own)] @ self._features(k, columns)
+        return self._inverse[np.ix_(coordinates, self._places[k])] @ self._features(k, columns)
 
     def covariances(self):
-        """V_rho, zero for components to which a row does not belong: (K, K, n)."""
+        """V_rho, zero for labels that a row does not have, and of directions: (L or m, L or m, n)."""
         covariances = np.zeros((len(self._used), *self._used.shape))
         for k, used in enumerate(self._used):
             for l in range(k + 1):
                 columns = np.flatnonzero(used & self._used[l])
                 if columns.size:
-                    images = self._images(k, self._structure.coefficient_index[l], columns)
+                    images = self._images(k, self._places[l], columns)
                     covariances[k, l, columns] = np.einsum("fn,fn->n", self._features(l, columns), images)
                     covariances[l, k] = covariances[k, l]
         return covariances
 
     def _response(self, coordinates, weights, columns):
-        """(M^-1 H q)[coordinates] of some of the rows, given their q (K, n): (len(coordinates), n)."""
+        """(M^-1 H q)[coordinates] of some of the rows, given their q (L or m, n): (len(coordinates), n)."""
         response = np.zeros((len(coordinates), len(columns)))
         for k, used in enumerate(self._used):
             within = np.flatnonzero(used[columns])
@@ -324,16 +414,29 @@ class BlockResponses(BlockStatistics):
         return response
 
     def counts(self, weights, columns):
-        response = self._response(np.arange(len(weights)), weights, columns)
+        response = self._response(np.arange(self._posterior.n_labels), weights, columns)
         return cho_solve((self._posterior.intercept_root, True), response)
 
+    @cached_property
+    def _complete_information(self):
+        """Diagonal of R^-1 after the intercepts, (D - L,)."""
+        return self._posterior.complete_information(self._posterior.effective_degrees_of_freedom)
+
+    def _moved(self, coordinates, weights, columns):
+        """Changes of statistics after the counts, from the responses of their coefficients."""
+        response = self._response(coordinates, weights, columns)
+        response *= self._complete_information[coordinates - self._posterior.n_labels, None]
+        return response
+
     def moments(self, l, weights, columns):
-        structure, group = self._structure, self._structure.precision_group(l)
-        response = self._response(self._structure.coefficient_index[l][1:], weights, columns)
-        linear, quadratic = response[: structure.n_features], response[structure.n_features :]
-        linear *= self._posterior.mean_precision[l]
-        quadratic *= self._posterior.effective_degrees_of_freedom[group] / structure.power
-        return linear, quadratic
+        structure = self._structure
+        moved = self._moved(structure.coefficient_index[l][1:], weights, columns)
+        linear, quadratic, others = np.split(moved, np.cumsum([structure.n_features, structure.n_quadratic]))
+        return linear, quadratic, others[0] if structure.has_scales else None
+
+    def tails(self, weights, columns):
+        block = self._structure.coefficient_blocks["tail"]
+        return self._moved(np.arange(block.start, block.stop), weights, columns).T
 
 
 class ResponsesOfRows:
@@ -360,7 +463,7 @@ class ResponsesOfRows:
     def __init__(self, information, posterior, n_rows, by_kernels=True):
         self.posterior, self.frames = posterior, OwnFrames(posterior)
         self._information = information
-        self._inverse = information.inverse_for(n_rows * posterior.n_components)
+        self._inverse = information.inverse_for(n_rows * posterior.n_labels)
         self._by_kernels = by_kernels and information.has_kernels and self._inverse is None
 
     def of_rows(self, rows, function, shape, tracked=untracked):
@@ -370,7 +473,9 @@ class ResponsesOfRows:
         at once as memory allows. Otherwise the function is applied in one pass over the rows.
         """
         function = functools.partial(function, self)
-        structure, n_components = self.posterior.structure, self.posterior.n_components
+        structure, n_labels = self.posterior.structure, self.posterior.n_labels
+        n_of_scales = structure.has_scales + (structure.n_tails > 0)
+        n_directions = n_labels + n_of_scales * structure.n_components
         if self._inverse is not None:
             # Only the rows of a block that two components share take part in the products.
             n_features = structure.n_component_features
@@ -378,19 +483,19 @@ class ResponsesOfRows:
             return rows.each(function, shape, workload=workload, tracked=tracked)
         if self._by_kernels and not rows.has_holes:
             size = len(self._information.factor) + structure.n_features
-            workload = Workload(n_components * size, product=size)
+            workload = Workload(n_labels * size, product=size)
             return rows.each(function, shape, workload=workload, tracked=tracked)
         out = np.empty((rows.n_samples, *shape))
-        for block in rows.blocks(8 * len(self._information) * n_components, tracked):
+        for block in rows.blocks(8 * len(self._information) * n_directions, tracked):
             out[block.index] = function(block).T
         return out
 
-    def of_block(self, framed, used):
-        """`BlockResponses` of the rows of one block: OwnRows, bool array (K, n)."""
-        return BlockResponses(self.posterior, framed, used, self._information, self._inverse)
+    def of_block(self, framed, used, with_scales=False):
+        """`BlockResponses` of the rows of one block: OwnRows, bool array (L, n)."""
+        return BlockResponses(self.posterior, framed, used, self._information, self._inverse, with_scales)
 
     def covariances(self, framed, used):
-        """V_rho of the rows of one block, zero for components to which a row does not belong: (K, K, n)."""
+        """V_rho of the rows of one block, zero for labels that a row does not have: (L, L, n)."""
         information, posterior, structure = self._information, self.posterior, self.posterior.structure
         # Kernels are of rows, not of what is expected of rows with holes.
         if not self._by_kernels or framed.hidden is not None:
@@ -399,7 +504,8 @@ class ResponsesOfRows:
         halves = np.zeros((len(used), len(information.factor), used.shape[1]))
         for k, columns in enumerate(map(np.flatnonzero, used)):
             if columns.size:
-                kernels = information.factor.responses_to_rows(k, framed.values[k][:, columns])
+                own = framed.values[min(k, len(framed.values) - 1)]  # The background has none.
+                kernels = information.factor.responses_to_rows(k, own[:, columns])
                 halves[k][:, columns] = information.half(kernels)
         covariances = np.einsum("kmn,lmn->kln", halves, halves)
         covariances += (posterior.intercept_root @ posterior.intercept_root.T)[:, :, None]

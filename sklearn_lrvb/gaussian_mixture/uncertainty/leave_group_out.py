@@ -1,15 +1,15 @@
 """Scores of the rows of a group without the whole group, without refitting.
 
 Leaving out group g subtracts S_g = sum w H r from the sufficient statistics, and I_g, the sum over its rows
-of w H (diag r - r r') H' and of what holes hide, from the missing information. So one Newton step for the
-other rows moves the statistics by
+of w H (diag r - r r') H' and of what holes and scales hide, from the missing information. So one Newton step
+for the other rows moves the statistics by
 
     -R^-1 beta,        (M + I_g) beta = S_g,
 
 and the group's rows are scored exactly at the posterior with these statistics. It is the step of
 `leave_one_out`, for many rows at once. With I_g = B C' the solution needs M^-1 S_g and M^-1 B alone
 (Woodbury's identity), where B = C has up to K - 1 columns for every row (`RowColumns`). For groups of more
-rows than that pays for, and for rows with holes, B is I_g itself and C = I.
+rows than that pays for, and for rows with holes or scales, B is I_g itself and C = I.
 
 As for single rows, the change of the scores by the response of the other rows says how far off one step may
 be. Groups above the threshold of single rows are refitted while there is time (`leave_one_out`).
@@ -49,7 +49,7 @@ def scores_without_group(group, posterior, information):
     counted, frames = group.reweighted(group.which_count()), OwnFrames(posterior)
     statistics = counted.total(functools.partial(_statistics, frames), Workload(len(information)))
     of_others = _response(counted, posterior, information, statistics)
-    intercepts = slice(posterior.n_components)  # R^-1 is diagonal after them.
+    intercepts = slice(posterior.n_labels)  # R^-1 is diagonal after them.
     change = of_others / np.square(information.complete.root)
     change[intercepts] = posterior.count_response(of_others[intercepts])
     step, alone = (_scores_after(group, posterior, -move) for move in (change, statistics))
@@ -74,8 +74,8 @@ def _statistics(frames, block):
 
 def _response(group, posterior, information, statistics):
     """(M + I_g)^-1 S_g, (D,)."""
-    is_large = group.n_samples * (posterior.n_components - 1) > len(information)
-    if is_large or group.has_holes:
+    is_large = group.n_samples * (posterior.n_labels - 1) > len(information)
+    if is_large or group.has_holes or posterior.structure.has_scales:
         missing = missing_information(group, posterior, [in_own_frames])
         solved = information.solve(np.column_stack([statistics, missing]))
         return np.linalg.solve(np.eye(len(missing)) + solved[:, 1:], solved[:, 0])

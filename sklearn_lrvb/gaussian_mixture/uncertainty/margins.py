@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from sklearn_lrvb.exponential_families.special_functions import inverse_gamma_quantile, normal_quantile
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import Covariances, Scales, variance
 from sklearn_lrvb.symmetric_matrices import upper_triangle
 
 # Least mean of the reciprocal of a variance, relative to its mean under q itself, as for the pivots of random
@@ -173,18 +174,68 @@ def _of_difference(deviation, other, correlation):
     return np.square(deviation) + np.square(other) - 2.0 * correlation * crossed
 
 
+@dataclass(frozen=True)
+class WidenedMargins:
+    """Margins of scales, in other units and with larger deviations.
+
+    Intervals reach as many times farther from the median: of variances by their logarithms.
+
+    Attributes
+    ----------
+    of_scales : CovarianceMargins
+    factor : (d,), by which all is multiplied
+    widening : (d,), by which deviations and intervals around the median are multiplied besides
+    """
+
+    of_scales: CovarianceMargins
+    factor: np.ndarray
+    widening: np.ndarray
+
+    @property
+    def mean(self):
+        return self.factor * self.of_scales.mean
+
+    @property
+    def deviation(self):
+        return self.factor * self.widening * self.of_scales.deviation
+
+    def interval(self, probability):
+        """Ends of the central intervals, (d,) each."""
+        median, is_variance = self.of_scales.interval(0.0)[0], self.of_scales.minus.scale == 0
+        ends = []
+        for end in self.of_scales.interval(probability):
+            wider = median + self.widening * (end - median)
+            ratio = np.divide(end, median, out=np.ones_like(end), where=is_variance)
+            ends.append(self.factor * np.where(is_variance, median * ratio**self.widening, wider))
+        return tuple(ends)
+
+
 def covariance_margins(target, information):
-    """Margins of the covariances by linear response, or under q itself.
+    """Margins of the scales or covariances by linear response, or under q itself.
+
+    Covariances of Student's t components are scales times a function of their degrees of freedom. Where these
+    are fitted, the margins are wider by the ratio of the standard deviations to first order.
 
     Parameters
     ----------
-    target : Covariances
+    target : Scales or Covariances
     information : object with ``covariance_root`` (`targets.covariance`)
 
     Returns
     -------
-    CovarianceMargins
+    margins : CovarianceMargins or WidenedMargins
     """
+    if not (isinstance(target, Covariances) and target.structure.has_scales):
+        return _margins_of_scales(target, information)
+    scales = Scales(target.posterior, target.origin)
+    factor = np.repeat(target.factors(), target.structure.n_quadratic)
+    own, of_scales = variance(target, information), np.square(factor) * variance(scales, information)
+    widening = np.sqrt(np.divide(own, of_scales, out=np.ones_like(own), where=of_scales > 0))
+    return WidenedMargins(_margins_of_scales(scales, information), factor, widening)
+
+
+def _margins_of_scales(target, information):
+    """`CovarianceMargins` of (E Lambda)^-1."""
     posterior = target.posterior
     size = posterior.n_features if posterior.structure.is_matrix else 1  # A variance is a matrix of its own.
     cholesky = posterior.covariance_cholesky.reshape(-1, size, size)

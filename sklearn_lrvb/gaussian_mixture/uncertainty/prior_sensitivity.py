@@ -8,7 +8,8 @@ these moments by
     second moments:  db0 s(delta) + b0 ds(delta) + s of W dC0 W' - dnu0 s(I)/power
     intercepts:      dgamma dE log pi/dgamma + db0 P/(2 tau^2) + dnu0 (Var log|Lambda| - explained)/(4 power)
 
-(the last second moment because E Lambda = c A^-1, and c grows with nu0). With the intercepts turned into
+(the last second moment because E Lambda = c A^-1, and c grows with nu0). Where rows have scales, db0 changes
+their sums, and no intercepts. With the intercepts turned into
 counts by (V_pi + C)^-1 this is the source R^-1 beta_e of the direct effect beta_e. The responsibilities
 respond until beta = beta_e + R G beta, so that the total derivative is beta = M^-1 R^-1 beta_e. Weights
 respond to the counts behind beta - beta_e, and to gamma itself (`Target.beyond_coefficients`).
@@ -57,10 +58,12 @@ class PriorResponse:
         prior, structure = posterior.prior, posterior.structure
         excess = structure.wisharts.log_determinant_excess_variance(posterior.degrees_of_freedom)
         # Changes of the intercepts and of the complete second moments, for each of the four numbers.
-        self._intercepts = np.zeros((4, posterior.n_components))
-        self._intercepts[0] = prior.weights.expected_log_sensitivity(posterior.counts)
-        self._intercepts[1] = 0.5 * posterior.n_features / posterior.mean_precision**2
-        self._intercepts[2] = structure.per_component(0.25 * excess / structure.power)
+        self._intercepts = np.zeros((4, posterior.n_labels))
+        self._intercepts[0] = prior.weights.expected_log_sensitivity(posterior.label_counts)
+        of_components = self._intercepts[:, : posterior.n_components]
+        if not structure.has_scales:
+            of_components[1] = 0.5 * posterior.n_features / posterior.mean_precision**2
+        of_components[2] = structure.per_component(0.25 * excess / structure.power)
         scatter, distance = structure.gram(posterior.whitened_prior_root), posterior.whitened_prior_mean
         self._second = np.zeros((4, *scatter.shape))
         self._second[1] = structure.sum_of_squares(distance, np.ones(posterior.n_components))
@@ -83,8 +86,13 @@ class PriorResponse:
             ends = np.stack([distance + half, distance - half], axis=-1)
             second[change] += n_prior_rows * structure.second_moments(ends, signs)
         quadratic = structure.quadratic_features(second)
-        n_changes = len(scalars)
-        return np.hstack([counts, first.reshape(n_changes, -1), quadratic.reshape(n_changes, -1)]).T
+        n_changes, blocks = len(scalars), structure.coefficient_blocks
+        sources = np.zeros((n_changes, structure.n_coefficients))
+        sources[:, blocks["intercept"]] = counts
+        sources[:, blocks["linear"]] = first.reshape(n_changes, -1)
+        sources[:, blocks["quadratic"]] = quadratic.reshape(n_changes, -1)
+        sources[:, blocks["scale"]] = scalars[:, 1:2]
+        return sources.T
 
     def beyond_coefficients(self, target, scalars):
         """Changes of a target in addition to J beta, given each change's four numbers: (n, 4) -> (n, d)."""
@@ -96,7 +104,7 @@ class PriorResponse:
         The gradient in a matrix C0 is the symmetric one, with d target = sum(gradient * dC0).
         """
         posterior, structure = self._posterior, self._posterior.structure
-        _, linear, curvature = structure.polynomials(coefficients, posterior.second_moment_origin)
+        _, linear, curvature, *_ = structure.polynomials(coefficients, posterior.second_moment_origin)
         of_mean = np.empty((1, len(coefficients), posterior.n_features))
         n_prior_rows = np.full((posterior.n_components, 1), posterior.prior.mean_precision)
         write = structure.gradients(posterior.whiteners, linear, curvature)

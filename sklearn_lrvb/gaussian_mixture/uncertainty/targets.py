@@ -2,10 +2,11 @@
 
 A perturbation of the posterior moves its coefficients beta, (..., D) (`information.observed_information`).
 Every target depends on one block of them: log weights and weights on the intercepts, means on the linear
-coefficients, precisions and covariances on the quadratic ones. With J the derivative of targets in beta,
-their LRVB covariance is J M^-1 J' plus an excess, Cov_q - J R J': the part of q's own covariance that is not
-a linear function of the coefficients. Only functions of the weights and, under joint factors, the means
-(whose distribution is then a Student t) have an excess.
+coefficients, precisions and covariances on the quadratic ones, degrees of freedom of Student's t components
+on the coefficients of their logarithms; the covariances of these components on the last two. With J the
+derivative of targets in beta, their LRVB covariance is J M^-1 J' plus an excess, Cov_q - J R J': the part of
+q's own covariance that is not a linear function of the coefficients. Only functions of the weights and, under
+joint factors, the means (whose distribution is then a Student t) have an excess.
 
 The functions at the end, such as `covariance`, compute it. They take as M any object with
 ``covariance_root(coordinates)``, an array Y of shape (n, m) with Y' Y = M^-1 at these coordinates: the
@@ -25,6 +26,7 @@ from scipy.linalg import block_diag, lstsq
 from sklearn_lrvb.exponential_families.special_functions import (
     beta_quantile,
     gamma_quantile,
+    log_normal_quantile,
     negative_gamma_quantile,
     normal_quantile,
     reciprocal_gamma_quantile,
@@ -52,7 +54,7 @@ class Target(ABC):
     ----------
     name : str, the name by which users ask for the target, such as "means" for the attribute `means_`
     entry_name : str, the beginning of an entry's label, such as "mean"
-    block : {"intercept", "linear", "quadratic"}, the coefficients on which the target depends
+    block : {"intercept", "linear", "quadratic", "tail"}, the coefficients on which the target depends
     n_feature_axes : {0, 1, 2}, number of features that index an entry of a component
     n_units, width : int, number of units, and of the coefficients of each
     couples_units : bool, whether entries depend on the coefficients of other units than their own
@@ -71,9 +73,10 @@ class Target(ABC):
         self.origin = origin
         self.structure = structure = posterior.structure
         self.n_units, self.width = {
-            "intercept": (structure.n_components, 1),
+            "intercept": (structure.n_labels, 1),
             "linear": (structure.n_components, structure.n_features),
             "quadratic": (structure.n_groups, structure.n_quadratic),
+            "tail": (structure.n_tails, 1),
         }[self.block]
 
     # Methods that every target defines.
@@ -106,7 +109,7 @@ class Target(ABC):
 
     @property
     def size(self):
-        """Number of flat entries, d; one for every coefficient unless a target says otherwise."""
+        """Number of flat entries, d."""
         return self.n_units * self.width
 
     def flat_value(self):
@@ -127,9 +130,11 @@ class Target(ABC):
 
     def counts(self):
         """Expected number of rows of the component, or of all that share it, of each flat entry, (d,)."""
-        counts = self.posterior.counts
+        counts = self.posterior.label_counts if self.block == "intercept" else self.posterior.counts
         if self.block == "quadratic":
             counts = self.structure.per_group(counts)
+        if self.block == "tail":
+            counts = self.posterior.tails.by_tail(counts)
         return np.repeat(counts, self.size // self.n_units)
 
     def informing_counts(self):
@@ -150,7 +155,7 @@ class Target(ABC):
         Parameters
         ----------
         concentration : (n,), changes of the weights' prior concentration
-        intercepts : (n, K), direct effects of all changed hyperparameters on the intercepts
+        intercepts : (n, L), direct effects of all changed hyperparameters on the intercepts
 
         Returns
         -------
@@ -197,17 +202,21 @@ class Target(ABC):
     def transposed_responses(self, combinations):
         """J' of linear combinations of the flat target: (n, d) -> (D, n)."""
         found = np.zeros((self.structure.n_coefficients, len(combinations)))
-        entries_of_unit = self.size // self.n_units
+        n_entries = self.size // self.n_units
         for units in self.unit_batches(_JACOBIAN_SIZE):
-            some = combinations[:, units.start * entries_of_unit : units.stop * entries_of_unit]
+            some = combinations[:, units.start * n_entries : units.stop * n_entries]
             if some.any():
                 coordinates = self.coordinates(units)
-                found[coordinates] = self.unit_responses(np.eye(len(coordinates)), units) @ some.T
+                responses = self.unit_responses(np.eye(len(coordinates)), units) @ some.T
+                np.add.at(found, coordinates, responses)  # Units may share coefficients.
         return found
 
 
 class WeightTarget(Target):
-    """A function of the mixture weights, which depends on the coefficients through the expected counts."""
+    """A function of the mixture weights, which depends on the coefficients through the expected counts.
+
+    The weight of the background, if there is one, is the last entry.
+    """
 
     block = "intercept"
     couples_units = True
@@ -215,7 +224,7 @@ class WeightTarget(Target):
     @property
     @abstractmethod
     def count_jacobian(self):
-        """d target / d counts, (d, K)."""
+        """d target / d counts, (d, L)."""
 
     @abstractmethod
     def concentration_sensitivity(self):
@@ -231,14 +240,15 @@ class WeightTarget(Target):
         return flat
 
     def subscripts(self, feature_names):
-        return [f"{k}" for k in range(self.posterior.n_components)]
+        names = [f"{k}" for k in range(self.posterior.n_components)]
+        return [*names, "noise"] if self.structure.has_background else names
 
     def flat_index(self, component, row, column):
         return component
 
     def informing_counts(self):
         """As for every target, but rows do not inform the weight of a single component."""
-        return self.counts() if self.posterior.n_components > 1 else np.zeros(1)
+        return self.counts() if self.size > 1 else np.zeros(1)
 
     def beyond_coefficients(self, concentration, intercepts):
         # The prior's direct effect on the intercepts does not change the counts.
@@ -247,7 +257,7 @@ class WeightTarget(Target):
 
     @cached_property
     def log_weight_jacobian(self):
-        """d target / d E log pi, (d, K)."""
+        """d target / d E log pi, (d, L)."""
         covariance = self.posterior.log_weight_covariance
         scale = np.sqrt(np.diag(covariance))
         scale = np.where(scale > 0, scale, 1.0)  # One component has V_pi = 0.
@@ -284,10 +294,10 @@ class LogWeights(WeightTarget):
 
     @property
     def log_weight_jacobian(self):
-        return np.eye(self.posterior.n_components)
+        return np.eye(self.size)
 
     def concentration_sensitivity(self):
-        return self.posterior.prior.weights.expected_log_sensitivity(self.posterior.counts)
+        return self.posterior.prior.weights.expected_log_sensitivity(self.posterior.label_counts)
 
 
 class Weights(WeightTarget):
@@ -298,14 +308,14 @@ class Weights(WeightTarget):
     quantile = staticmethod(beta_quantile)
 
     def value(self):
-        return self.posterior.prior.weights.mean(self.posterior.counts)
+        return self.posterior.prior.weights.mean(self.posterior.label_counts)
 
     @cached_property
     def count_jacobian(self):
-        return self.posterior.prior.weights.mean_jacobian(self.posterior.counts)
+        return self.posterior.prior.weights.mean_jacobian(self.posterior.label_counts)
 
     def concentration_sensitivity(self):
-        return self.posterior.prior.weights.mean_sensitivity(self.posterior.counts)
+        return self.posterior.prior.weights.mean_sensitivity(self.posterior.label_counts)
 
 
 class Means(Target):
@@ -402,11 +412,14 @@ class Precisions(MatrixTarget):
         return self.structure.unique_entries(changes)
 
 
-class Covariances(MatrixTarget):
-    """(E Lambda)^-1, with the variance of the delta method; its credible intervals are those of `margins`."""
+class Scales(MatrixTarget):
+    """(E Lambda)^-1, with the variance of the delta method; credible intervals are those of `margins`.
 
-    name = "covariances"
-    entry_name = "covariance"
+    They are the scale matrices of Student's t components, and the covariances of normal ones.
+    """
+
+    name = "scales"
+    entry_name = "scale"
     quantile = staticmethod(reciprocal_gamma_quantile)
 
     def value(self):
@@ -417,10 +430,122 @@ class Covariances(MatrixTarget):
         return self.structure.unique_entries(changes)
 
 
-# theta, the parameters of the model, in the order of `posterior_names_` and of every covariance of theta.
-PARAMETERS = tuple(target.name for target in (LogWeights, Means, Precisions))
+class Covariances(Scales):
+    """(E Lambda)^-1; of Student's t components times nu/(nu - 2), and none where nu is at most two."""
 
-TARGETS = {target.name: target for target in (LogWeights, Means, Precisions, Weights, Covariances)}
+    name = "covariances"
+    entry_name = "covariance"
+
+    def __init__(self, posterior, origin):
+        super().__init__(posterior, origin)
+        self.follows_tails = self.structure.n_tails > 0
+        self.width += self.follows_tails
+
+    @property
+    def size(self):
+        return self.n_units * self.structure.n_quadratic
+
+    def factors(self):
+        """The covariances in units of the scales, by group: (S,).
+
+        Raises
+        ------
+        ValueError
+            Where a component has at most two degrees of freedom.
+        """
+        tails = self.posterior.tails
+        if tails is None:
+            return np.ones(self.n_units)
+        if tails.nu.min() <= 2.0:
+            raise ValueError(
+                f"Component {tails.nu.argmin()} has no covariance: it has {tails.nu.min():.3g} degrees of "
+                "freedom, and Student's t has an infinite variance with two or fewer. Ask for the scales, "
+                "whose matrices are scales_."
+            )
+        return (tails.nu / (tails.nu - 2.0))[: self.n_units]
+
+    def value(self):
+        factors = self.factors()[self.structure.statistic_axes]
+        return self.structure.reported(factors * self.structure.gram(self.posterior.covariance_cholesky))
+
+    def response(self, coefficients, units=slice(None)):
+        factors = np.repeat(self.factors()[units], self.structure.n_quadratic)
+        if not self.follows_tails:
+            return factors * super().response(coefficients, units)
+        of_scales = super().response(coefficients[..., :-1], units)
+        # d log(nu/(nu - 2)) / d log nu
+        slopes = -2.0 / (self.posterior.tails.nu[: self.n_units][units] - 2.0)
+        values = self.structure.gram(self.posterior.covariance_cholesky)[units]
+        of_tails = (coefficients[..., -1] * slopes)[..., None] * self.structure.entries(values)
+        return factors * (of_scales + of_tails.reshape(of_scales.shape))
+
+    def coordinates(self, units=slice(None)):
+        own = super().coordinates
+        if not self.follows_tails:
+            return own(units)
+        blocks = self.structure.coefficient_blocks
+        quadratic = np.arange(blocks["quadratic"].start, blocks["quadratic"].stop)
+        tails = np.resize(np.arange(blocks["tail"].start, blocks["tail"].stop), self.n_units)
+        return np.column_stack([quadratic.reshape(self.n_units, -1), tails])[units].ravel()
+
+
+class LogTails(Target):
+    """log nu of Student's t components, where nu is fitted."""
+
+    name = "log_tails"
+    entry_name = "log_tail"
+    block = "tail"
+
+    def value(self):
+        return self.shaped(np.log(self.posterior.tails.fitted))
+
+    def response(self, coefficients, units=slice(None)):
+        return coefficients[..., 0]
+
+    def flat(self, values):
+        return np.reshape(values, (*np.shape(values)[: np.ndim(values) - self._n_own_axes], -1))
+
+    @property
+    def _n_own_axes(self):
+        return int(self.n_units > 1)
+
+    def shaped(self, flat):
+        return flat if self._n_own_axes else flat[..., 0]
+
+    def subscripts(self, feature_names):
+        return [f"{k}" for k in range(self.n_units)] if self._n_own_axes else ["all"]
+
+    def flat_index(self, component, row, column):
+        return component if self._n_own_axes else 0
+
+
+class Tails(LogTails):
+    """nu, with the variance of the delta method."""
+
+    name = "tails"
+    entry_name = "tail"
+    quantile = staticmethod(log_normal_quantile)
+
+    def value(self):
+        return self.shaped(self.posterior.tails.fitted)
+
+    def response(self, coefficients, units=slice(None)):
+        return self.posterior.tails.fitted[units] * coefficients[..., 0]
+
+
+# theta, the parameters of the model, in the order of `posterior_names_` and of every covariance of theta. The
+# last ones are those of mixtures with fitted degrees of freedom alone.
+PARAMETERS = tuple(target.name for target in (LogWeights, Means, Precisions))
+_PARAMETERS_OF_TAILS = (LogTails.name,)
+
+TARGETS = {
+    target.name: target
+    for target in (LogWeights, Means, Precisions, Weights, Covariances, Scales, LogTails, Tails)
+}
+_REPORTED = ("weights", "log_weights", "means", "precisions", "scales", "covariances", "tails")
+
+# Targets that not every mixture has, and the arguments with which it has them.
+_NEEDS = {"scales": "a number or 'student'", "log_tails": "'student'", "tails": "'student'"}
 
 
 def target_class(name, also=()):
@@ -461,14 +586,37 @@ class Targets:
 
     def __getitem__(self, name):
         target = target_class(name)
+        if not self._has(name):
+            raise ValueError(f"target={name!r} belongs to fits with tails={_NEEDS[name]}.")
         if target not in self._found:
             self._found[target] = target(self.posterior, self.origin)
         return self._found[target]
 
+    def _has(self, name):
+        structure = self.posterior.structure
+        return name not in _NEEDS or bool(structure.has_scales if name == "scales" else structure.n_tails)
+
+    @property
+    def names(self):
+        """Names of all targets that the mixture has, list of str."""
+        return [name for name in TARGETS if self._has(name)]
+
+    @property
+    def reported(self):
+        """Names of those that a table has, list of str; covariances only where all components have one."""
+        tails = self.posterior.tails
+        with_covariances = tails is None or tails.nu.min() > 2.0
+        return [name for name in _REPORTED if self._has(name) and (name != "covariances" or with_covariances)]
+
     @property
     def theta(self):
         """The targets that make up theta, in its order."""
-        return [self[name] for name in PARAMETERS]
+        return [self[name] for name in self.parameters]
+
+    @property
+    def parameters(self):
+        """Their names, tuple of str."""
+        return PARAMETERS + _PARAMETERS_OF_TAILS * (self.posterior.structure.n_tails > 0)
 
 
 def joint_coordinates(targets):
@@ -510,7 +658,8 @@ def variance(target, information, with_excess=True):
     """Diagonal of `covariance` for one target, without the matrix, (d,)."""
     variances = []
     for units in target.unit_batches():
-        root = information.covariance_root(target.coordinates(units))
+        coordinates, place = np.unique(target.coordinates(units), return_inverse=True)
+        root = information.covariance_root(coordinates)[:, place]
         variances.append(
             sum(np.square(responses).sum(axis=0) for responses in target.response_batches(root, units))
         )

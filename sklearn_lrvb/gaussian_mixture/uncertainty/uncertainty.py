@@ -29,8 +29,7 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.influence import (
 )
 from sklearn_lrvb.gaussian_mixture.uncertainty.margins import FamilyMargins, covariance_margins
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import (
-    PARAMETERS,
-    Covariances,
+    Scales,
     covariance,
     joint_coordinates,
     variance,
@@ -148,7 +147,7 @@ class PosteriorUncertainty:
     @cached_property
     def parameter_covariance(self):
         """Covariance of theta, (D, D)."""
-        return read_only(self.covariance(PARAMETERS, "lrvb"))
+        return read_only(self.covariance(self.targets.parameters, "lrvb"))
 
     def mean_covariances(self):
         """LRVB covariance of each component's mean by itself, (K, P, P)."""
@@ -188,7 +187,7 @@ class PosteriorUncertainty:
     @cached_property
     def parameter_std(self):
         """Standard deviations of theta, (D,)."""
-        return read_only(np.concatenate([self.flat_std(name) for name in PARAMETERS]))
+        return read_only(np.concatenate([self.flat_std(name) for name in self.targets.parameters]))
 
     def margins(self, name, information=None):
         """Posterior means, standard deviations and intervals of the flat entries of a target.
@@ -202,7 +201,7 @@ class PosteriorUncertainty:
         margins : FamilyMargins or CovarianceMargins
         """
         target = self.targets[name]
-        if isinstance(target, Covariances):
+        if isinstance(target, Scales):
             used = self.information([name]) if information is None else information
             with self.source.threads():
                 return covariance_margins(target, used)
@@ -258,7 +257,7 @@ class PosteriorUncertainty:
         posterior, size = self.fitted.posterior, self.source.size
         # Rows in parts are taken to be so many that the inverse pays: to count them may take a pass.
         n_rows = rows.n_samples if rows.is_in_memory else size
-        information = self.source.information(min(size, n_rows * posterior.n_components))
+        information = self.source.information(min(size, n_rows * posterior.n_labels))
         if rows.is_lazy and information.holds_rows:
             raise MemoryError(
                 f"The answer for rows on Dask needs a matrix of all {size} unknowns, which is too large: "

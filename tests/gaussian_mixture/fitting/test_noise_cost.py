@@ -93,6 +93,18 @@ def test_of_several_components_a_refit_gains_that_or_more(covariance_type, prior
 
 
 @every_type
+@pytest.mark.parametrize("parts", [{"tails": 4.0}, {"tails": "student"}, {"tails": 4.0, "noise": -5.0}])
+def test_with_scales_a_refit_gains_that_or_more(covariance_type, parts):
+    X, model = overlapping(), {"covariance_type": covariance_type, **parts}
+    noisy = quiet(mixture({**model, "reg_covar": 0.1}), X)
+    prior = {"mean_prior": noisy.mean_prior_, "covariance_prior": noisy.covariance_prior_}
+    start = noisy.predict_proba(X)
+    refit = mixture({**model, **prior, "reg_covar": 0.0, "init_params": start}).fit(X)
+    gained = (refit.lower_bound_ - noisy.lower_bound_) / len(X)
+    assert COSTLY < cost_of(noisy, X).per_row <= gained < 2.0 * cost_of(noisy, X).per_row
+
+
+@every_type
 def test_weights_count_rows(covariance_type):
     X = overlapping()
     weights = np.arange(len(X)) % 3 + 1.0

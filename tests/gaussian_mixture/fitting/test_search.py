@@ -4,17 +4,18 @@ import numpy as np
 import pytest
 from catalogue import (
     COVARIANCE_TYPES,
-    MODELS,
+    WITH_NOISE,
+    WITHOUT_NOISE,
     half_of,
     mixture,
     model_id,
     models_in_turn,
+    prior_of,
     rows_around_mean,
     set_sizes,
     three_blobs,
 )
 
-from sklearn_lrvb.gaussian_mixture.arguments import resolve_prior
 from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, posterior_from_responsibilities
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
@@ -23,7 +24,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.moves import Moves
 from sklearn_lrvb.gaussian_mixture.fitting.search import RowsOfComponents, Search, splits
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 
-PROPER = [model for model in MODELS if model["prior"] == "conjugate"]
+PROPER = [model for model in WITHOUT_NOISE + WITH_NOISE if model["prior"] == "conjugate"]
 catalogue = pytest.mark.parametrize("model", PROPER, ids=model_id)
 # The components that four blobs start in, and how many components there are.
 JOINED = {
@@ -59,7 +60,7 @@ def fit_at(model, groups, n_components, weighted=False, holes=0.0):
     X = with_holes(four_blobs(spread=2.0 if holes else 1.0), holes)
     weights = np.random.default_rng(1).uniform(0.5, 2.0, len(X)) if weighted else None
     rows = rows_around_mean(X, None, weights)
-    prior = resolve_prior(mixture(model, n_components), rows)
+    prior = prior_of(mixture(model, n_components), rows)
     start = posterior_from_responsibilities(rows, prior, merged_start(groups)(X, n_components, None))
     return rows, Ascent(rows, 1e-9, 400).newton(Ascent(rows, 1e-9, 400).start_at(start))
 
@@ -75,7 +76,7 @@ def test_a_split_gains_what_it_promises(model, kind):
     promised = search.gain_of_split(halves, empty)
     assert promised > 5
     move = search.after([halves], [empty])
-    assert move.posterior.counts.sum() == pytest.approx(rows.total_weight, rel=1e-9)
+    assert move.posterior.label_counts.sum() == pytest.approx(rows.total_weight, rel=1e-9)
     gained = e_step(rows, Moves().in_order(move.posterior)).lower_bound - fit.lower_bound
     assert gained > promised - 1e-6
 
@@ -130,7 +131,7 @@ def test_a_swap_gains_what_it_promises(model, weighted):
     X, weights = centers[blobs] + rng.normal(size=(400, 2)), rng.uniform(0.5, 2.0, 400)
     rows = rows_around_mean(X, None, weights if weighted else None)
     ascent = Ascent(rows, 1e-9, 400)
-    prior = resolve_prior(mixture(model, 3), rows)
+    prior = prior_of(mixture(model, 3), rows)
     fit = ascent.newton(ascent.start_from(np.eye(3)[[1, 2, 0, 0]][blobs], prior))
     search = Search(rows, fit)
     found = splits(RowsOfComponents(rows, fit.posterior), fit.next_posterior, np.arange(3))
@@ -140,7 +141,9 @@ def test_a_swap_gains_what_it_promises(model, weighted):
     assert promised > 5
     start = e_step(rows, Moves().in_order(fit.next_posterior)).lower_bound
     gained = e_step(rows, Moves().in_order(move.posterior)).lower_bound - start
-    assert gained == pytest.approx(promised, abs=1e-3)
+    assert gained > promised - 1e-3
+    # rows that may be noise are never certain
+    assert gained < promised + (0.1 if model.get("noise") else 1e-3)
 
 
 @pytest.mark.parametrize("model", PROPER[::3], ids=model_id)
@@ -179,7 +182,7 @@ def test_every_climb_of_a_search_has_its_own_steps():
 def test_components_of_few_rows_are_not_split():
     X = np.random.default_rng(0).normal(size=(3, 2))
     rows = rows_around_mean(X, None, np.ones(3))
-    prior = resolve_prior(mixture(PROPER[0], 2), rows)
+    prior = prior_of(mixture(PROPER[0], 2), rows)
     posterior = posterior_from_responsibilities(rows, prior, np.full((3, 2), 0.5))
     assert splits(RowsOfComponents(rows, posterior), posterior, np.arange(2)) == []
 

@@ -11,6 +11,8 @@ from catalogue import (
     COVARIANCE_TYPES,
     INFORMATION,
     MODELS,
+    WITH_NOISE,
+    WITHOUT_NOISE,
     complete_rows,
     covariance_by,
     dense,
@@ -20,18 +22,25 @@ from catalogue import (
     mixture,
     model_id,
     models_in_turn,
+    n_labels,
     newton_decrement,
     of_structure,
     overlapping,
     posterior_of,
     rows_of,
+    scales_of,
     set_sizes,
+    solvers_of,
+    targets_of,
     three_blobs,
     uncertainty_of,
     unique,
     use_information,
+    values_of,
+    with_fixed_noise,
 )
 from dense_reference import DenseReference
+from robust_reference import RobustReference
 from sklearn.base import clone
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures.structures import (
@@ -57,7 +66,6 @@ from sklearn_lrvb.gaussian_mixture.information.observed_information import (
     observed_information,
     solver_costs,
 )
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import TARGETS
 from sklearn_lrvb.linear_response.solvers import DualInformation, information_from_arrays
 from sklearn_lrvb.row_blocks import ArrayRows, RowBlock
 from sklearn_lrvb.symmetric_matrices import svec
@@ -67,7 +75,7 @@ catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
 
 @pytest.mark.parametrize(
     "model",
-    [m for m in MODELS if m["factorization"] == "independent" and m["covariance_type"] == "full"],
+    [m for m in WITHOUT_NOISE if m["factorization"] == "independent" and m["covariance_type"] == "full"],
     ids=model_id,
 )
 @pytest.mark.parametrize("n_components", [1, 2, 3])
@@ -79,6 +87,20 @@ def test_equals_the_papers_dense_formula(model, n_components):
     scale = np.outer(sd, sd) + (n_components == 1) * 1e-12  # one log weight has variance zero
     error = np.abs(estimator.posterior_covariance_ - expected) / scale
     assert error.max() < 1e-8
+
+
+@pytest.mark.parametrize("model", WITH_NOISE, ids=model_id)
+def test_with_noise_it_is_that_of_independent_refits(model):
+    X = overlapping(60)
+    estimator = mixture(model, noise=-5.0).fit(X)
+    alpha = estimator.weight_concentration_prior_
+    reference = RobustReference.like(estimator, X, noise=-5.0, noise_prior=(alpha, 2 * alpha))
+    fit = reference.fit(estimator.predict_proba(X))
+    order = np.append(np.delete(np.arange(reference.size), 2), 2)  # there the weight of noise comes last
+    expected = np.empty((reference.size, reference.size))
+    expected[np.ix_(order, order)] = reference.covariance(fit)
+    sd = np.sqrt(np.diag(expected))
+    assert (np.abs(estimator.posterior_covariance_ - expected) / np.outer(sd, sd)).max() < 1e-5
 
 
 @catalogue
@@ -96,10 +118,11 @@ def test_mean_field_covariance_is_that_of_q(model):
         nu[0] if model["covariance_type"] == "tied" else nu.reshape(2, *[1] * (wishart.ndim - 1))
     )
     student = nu / (nu - (3 if matrices else 2)) if model["factorization"] == "joint" else np.ones(2)
-    variances = np.einsum("kpp->kp", dense(model, estimator.covariances_))
+    variances = np.einsum("kpp->kp", dense(model, scales_of(estimator)))
     means = variances * (student / estimator.mean_precision_)[:, None]
     expected = np.concatenate([means.ravel(), unique(model, wishart)])
-    np.testing.assert_allclose(sd[2:] ** 2, expected, rtol=1e-10)
+    of_both = sd[n_labels(model) :][: len(expected)]  # Of log weights, and of fitted degrees of freedom, not.
+    np.testing.assert_allclose(of_both**2, expected, rtol=1e-10)
 
 
 @catalogue
@@ -120,12 +143,12 @@ def test_covariance_is_symmetric_positive_and_agrees_with_its_parts(model):
     assert np.linalg.eigvalsh(covariance / np.outer(*[estimator.posterior_std_] * 2))[0] > 0
     np.testing.assert_allclose(np.sqrt(np.diag(covariance)), estimator.posterior_std_, rtol=1e-12)
     reordered = estimator.get_posterior_covariance(["means", "log_weights"], method="lrvb")
-    order = np.r_[2:6, 0:2]
+    sizes = n_labels(model), 4, len(unique(model, estimator.precisions_))
+    of_weights, of_means, of_precisions, _ = np.split(np.arange(len(covariance)), np.cumsum(sizes))
+    order, sd = np.r_[of_means, of_weights], estimator.posterior_std_
     np.testing.assert_allclose(reordered, covariance[np.ix_(order, order)], rtol=1e-12)
-    np.testing.assert_allclose(estimator.means_std_.ravel(), estimator.posterior_std_[2:6], rtol=1e-12)
-    np.testing.assert_allclose(
-        unique(model, estimator.precisions_std_), estimator.posterior_std_[6:], rtol=1e-12
-    )
+    np.testing.assert_allclose(estimator.means_std_.ravel(), sd[of_means], rtol=1e-12)
+    np.testing.assert_allclose(unique(model, estimator.precisions_std_), sd[of_precisions], rtol=1e-12)
     for values in (estimator.precisions_std_, estimator.covariances_std_):
         assert values.shape == estimator.precisions_.shape
         if model["covariance_type"] in ("full", "tied"):
@@ -135,8 +158,9 @@ def test_covariance_is_symmetric_positive_and_agrees_with_its_parts(model):
 @catalogue
 def test_covariances_and_weights_follow_by_the_delta_method(model):
     estimator = fitted(model)
+    inverses = "scales" if "tails" in model else "covariances"
     lrvb = estimator.get_posterior_covariance(
-        ["precisions", "covariances", "log_weights", "weights"], method="lrvb"
+        ["precisions", inverses, "log_weights", "weights"], method="lrvb"
     )
     step = 1e-6
     inverse = np.linalg.inv if model["covariance_type"] in ("full", "tied") else np.reciprocal
@@ -154,13 +178,13 @@ def test_covariances_and_weights_follow_by_the_delta_method(model):
     precisions, covariances = lrvb[:n, :n], lrvb[n : 2 * n, n : 2 * n]
     expected = delta @ precisions @ delta.T
     np.testing.assert_allclose(covariances, expected, rtol=1e-4, atol=1e-4 * covariances.max())
-    np.testing.assert_allclose(lrvb[-2:, -2:].sum(axis=0), 0, atol=1e-12)  # weights sum to one
+    of_logs, of_weights = np.split(np.arange(2 * n, len(lrvb)), 2)
+    of_weights, of_logs = lrvb[np.ix_(of_weights, of_weights)], lrvb[np.ix_(of_logs, of_logs)]
+    np.testing.assert_allclose(of_weights.sum(axis=0), 0, atol=1e-12)  # weights sum to one
     # pi_0 as a function of log pi; log pi itself is no function of pi alone, hence the tolerance
-    weight = estimator.weights_[0] * estimator.weights_[1]
-    contrast = np.array([weight, -weight])
-    assert estimator.weights_std_[0] == pytest.approx(
-        np.sqrt(contrast @ lrvb[2 * n : 2 * n + 2, 2 * n : 2 * n + 2] @ contrast), rel=0.02
-    )
+    weights = values_of(estimator, "weights")
+    contrast = weights[0] * (np.arange(len(weights)) == 0) - weights[0] * weights
+    assert estimator.weights_std_[0] == pytest.approx(np.sqrt(contrast @ of_logs @ contrast), rel=0.02)
 
 
 @pytest.mark.parametrize(
@@ -172,8 +196,10 @@ def test_covariance_with_the_precisions_is_the_response_to_the_covariance_prior(
     # log p gains -trace(dC Lambda)/2 for every precision: an identity of E_q theta for either factorization
     X, step = overlapping(), 1e-3
     prior = np.asarray(of_structure(model, np.cov(X.T)))
+    model = with_fixed_noise(model, X)
     estimator = mixture(model, covariance_prior=prior[()]).fit(X)
-    to_precisions = estimator.posterior_covariance_[:, 6:]
+    to_precisions = estimator.posterior_covariance_[:, n_labels(model) + 4 :]
+    to_precisions = to_precisions[:, : len(unique(model, estimator.precisions_))]
     nearby = mixture(model, init_params=estimator.predict_proba(X))  # of the same optimum
     for place in np.ndindex(prior.shape):
         change = np.zeros_like(prior)
@@ -407,14 +433,14 @@ def test_outliers_count_by_their_features():
 def test_every_solver_gives_the_same_covariance(model, n_components):
     X = three_blobs(90, n_features=2)
     estimator = mixture(model, n_components).fit(X)
-    expected = covariance_by("primal", estimator, list(TARGETS), X=X)
+    expected = covariance_by("primal", estimator, targets_of(estimator), X=X)
     sd = np.sqrt(np.maximum(np.diag(expected), 1e-24))
-    for solver in ("dual", "matrix_free"):
-        covariance = covariance_by(solver, estimator, list(TARGETS), X=X)
+    for solver in solvers_of(model)[1:]:
+        covariance = covariance_by(solver, estimator, targets_of(estimator), X=X)
         np.testing.assert_array_equal(covariance, covariance.T)
         assert (np.abs(covariance - expected) / np.outer(sd, sd)).max() < 1e-8
         means = covariance_by(solver, estimator, ["means"], X=X)
-        here = slice(n_components, n_components + means.shape[0])
+        here = slice(n_labels(model, n_components), n_labels(model, n_components) + means.shape[0])
         np.testing.assert_allclose(means, expected[here, here], atol=1e-8 * sd[here].max() ** 2)
 
 
@@ -424,7 +450,7 @@ def test_every_solver_gives_the_same_influence(information, monkeypatch):
     expected = fitted(MODELS[0])
     use_information(information, monkeypatch)
     estimator = mixture(MODELS[0]).fit(X)
-    for target in TARGETS:
+    for target in targets_of(estimator):
         influence = expected.influence(X, target)
         np.testing.assert_allclose(
             estimator.influence(X, target), influence, atol=1e-6 * np.abs(influence).max()
@@ -517,7 +543,7 @@ def test_influence_in_batches_of_targets_is_the_same(information, monkeypatch):
     use_information(information, monkeypatch)
     X = overlapping()
     estimator = mixture(MODELS[0]).fit(X)
-    whole = {target: estimator.influence(X[:7], target) for target in TARGETS}
+    whole = {target: estimator.influence(X[:7], target) for target in targets_of(estimator)}
     set_sizes(monkeypatch, batch_bytes=1, jacobian_size=1)
     for target, influence in whole.items():
         scale = np.abs(influence).max()
@@ -532,11 +558,11 @@ def test_solvers_agree_where_variances_differ_by_many_orders(weights):
     X = overlapping()
     model = {"weight_concentration_prior": 1e-3, "weight_concentration_prior_type": weights}
     estimator = mixture({**model, "tol": 1e-6}, 4).fit(X)
-    expected = covariance_by("primal", estimator, list(TARGETS), X=X)
+    expected = covariance_by("primal", estimator, targets_of(estimator), X=X)
     sd = np.sqrt(np.diag(expected))
     assert sd.max() > 100 * sd.min()
-    for solver in ("dual", "matrix_free"):
-        covariance = covariance_by(solver, estimator, list(TARGETS), X=X)
+    for solver in solvers_of(model)[1:]:
+        covariance = covariance_by(solver, estimator, targets_of(estimator), X=X)
         assert (np.abs(covariance - expected) / np.outer(sd, sd)).max() < 1e-8
 
 

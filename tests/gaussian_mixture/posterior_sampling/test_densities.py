@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from catalogue import models_in_turn
-from sampling_problems import MODELS, PROPER, problem
+from catalogue import WITHOUT_NOISE, models_in_turn
+from sampling_problems import PROPER, problem
 
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import (
     log_derivative_of_precisions,
@@ -32,12 +32,12 @@ def test_the_joint_density_is_scipys(model, weighted):
 
 
 def parameters_of(draws):
-    """theta = (logit v; u; unique entries of T) of draws, (n, d)."""
+    """theta = (logit v; u; unique entries of T; log nu) of draws, (n, d)."""
     squares = draws.factors * draws.factors
     if draws.factors.ndim == 4:
         row, column = np.tril_indices(draws.factors.shape[-1])
         squares = (draws.factors @ draws.factors.swapaxes(2, 3))[..., row, column]
-    parts = (draws.log_stick - draws.log_rest, draws.scaled_means, squares)
+    parts = (draws.log_stick - draws.log_rest, draws.scaled_means, squares, draws.log_tails)
     return np.hstack([part.reshape(len(draws), -1) for part in parts])
 
 
@@ -88,7 +88,7 @@ def test_responses_are_found_again_from_their_draws(model, n_components):
     np.testing.assert_allclose(found / scale, responses / scale, atol=1e-7)
 
 
-@models_in_turn(MODELS, "weighted", [False, False, True])
+@models_in_turn(WITHOUT_NOISE, "weighted", [False, False, True])  # Of normal components.
 def test_one_components_copula_is_its_exact_posterior(model, weighted):
     case = problem(model, 1, 30, weighted)
     weights = case.sampler.importance(case.rows, 200, np.random.RandomState(0))[1]

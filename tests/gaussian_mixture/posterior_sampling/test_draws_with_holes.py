@@ -16,8 +16,9 @@ from catalogue import (
     uncertainty_of,
 )
 from holed_rows import fitted, holed
-from scipy.special import logsumexp, softmax
-from scipy.stats import chi2, kstest, multivariate_normal
+from sampling_problems import log_density, squared_distances
+from scipy.special import digamma, logsumexp, softmax
+from scipy.stats import chi2, kstest
 
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import (
     imputations,
@@ -118,21 +119,10 @@ def test_draws_are_near_the_exact_posterior_where_half_of_the_values_are_hidden(
 @pytest.mark.parametrize("model", MODELS, ids=model_id)
 def test_the_likelihood_is_that_of_what_is_seen(model):
     _, parameters, rows = drawn(model)
-    draws = parameters.reported()
     found = log_likelihood_of_draws(rows, parameters)
     for i in range(3):
-        covariances, precisions = (dense_of(model, draws[name][i]) for name in ("covariances", "precisions"))
         for n in range(0, len(holed()), 17):
-            seen = np.flatnonzero(~np.isnan(holed()[n]))
-            block = np.ix_(seen, seen)
-            terms = [
-                np.log(draws["weights"][i, k])
-                + multivariate_normal.logpdf(
-                    holed()[n, seen], draws["means"][i, k][seen], covariances[k][block]
-                )
-                - 0.5 * model["reg_covar"] * np.trace(precisions[k][block])
-                for k in range(2)
-            ]
+            terms = conditionals(model, parameters, parameters.log_shares, i, holed()[n])[0]
             np.testing.assert_allclose(found[i, n], WEIGHTS[n] * logsumexp(terms), rtol=1e-10, atol=1e-10)
     if model["weight_concentration_prior_type"] == "dirichlet_distribution":  # Weights sum to one.
         np.testing.assert_allclose(log_likelihood(rows, parameters), found.sum(axis=1), rtol=1e-12)
@@ -144,54 +134,76 @@ def dense_of(model, values):
     return dense(model, values)
 
 
-def conditionals(model, draws, number, row):
-    """Shares of the components in a row, and mean and covariance of all its values given a component.
+def conditionals(model, parameters, log_weights, number, row):
+    """Log densities of a row in all labels, its values and scale given each component.
 
     Parameters
     ----------
     model : dict
-    draws : dict, the parameters as they are reported
+    parameters : DrawnParameters
+    log_weights : (n_draws, L)
     number : int, of the draw
     row : (P,), with NaN
 
     Returns
     -------
-    shares : (K,)
+    log_densities : (L,)
     means : (K, P)
-    covariances : (K, P, P)
+    covariances : (K, P, P), at the scale one
+    scales : list of (a, b), the scale being Gamma(a, b); None for normal components
     """
     hidden = np.isnan(row)
-    covariances, precisions = (dense_of(model, draws[name][number]) for name in ("covariances", "precisions"))
-    terms, means, spreads = [], [], np.zeros((2, 3, 3))
+    covariances, precisions = (
+        dense_of(model, getattr(parameters, name)[number]) for name in ("scales", "precisions")
+    )
+    has_scales = "tails" in model
+    terms, means, spreads, scales = [], [], np.zeros((2, 3, 3)), []
     for k in range(2):
-        mean, block = draws["means"][number, k], np.ix_(~hidden, ~hidden)
-        terms.append(
-            np.log(draws["weights"][number, k])
-            + multivariate_normal.logpdf(row[~hidden], mean[~hidden], covariances[k][block])
-            - 0.5 * model["reg_covar"] * np.trace(precisions[k][block])
-        )
+        mean, block = parameters.means[number, k], np.ix_(~hidden, ~hidden)
+        nu = parameters.degrees_of_freedom[number, k] if has_scales else None
+        seen = row[~hidden], mean[~hidden], covariances[k][block]
+        noise = model["reg_covar"] * np.trace(precisions[k][block])
+        terms.append(log_weights[number, k] + log_density(*seen, noise, nu))
+        if has_scales:
+            scales.append(0.5 * np.array([nu + len(seen[0]), nu + squared_distances(*seen) + noise]))
         slopes = np.linalg.solve(covariances[k][block], covariances[k][~hidden][:, hidden])
         filled = row.copy()
         filled[hidden] = mean[hidden] + (row - mean)[~hidden] @ slopes
         means.append(filled)
         spread = covariances[k][np.ix_(hidden, hidden)] - covariances[k][hidden][:, ~hidden] @ slopes
         spreads[k][np.ix_(hidden, hidden)] = spread
-    return softmax(terms), np.array(means), spreads
+    if "noise" in model:
+        background, structure = parameters.posterior.background, parameters.posterior.structure
+        change = background.changes_by_holes(structure, hidden[None])[0]
+        terms.append(log_weights[number, 2] + background.log_density + change)
+    return np.array(terms), np.array(means), spreads, scales if has_scales else None
 
 
 @half_of_the_catalogue
 def test_expected_moments_are_those_of_conditional_normals(model):
     _, parameters, rows = drawn(model)
     posterior = parameters.posterior
-    structure, expected, draws = posterior.structure, 0.0, parameters.reported()
+    structure, expected = posterior.structure, 0.0
     whiteners = structure.dense(posterior.whiteners)
     for weight, row in zip(WEIGHTS, holed(), strict=True):
-        shares, means, spreads = conditionals(model, draws, 1, row)
+        log_densities, means, spreads, scales = conditionals(
+            model, parameters, parameters.log_weights, 1, row
+        )
+        shares = softmax(log_densities)
+        mean_scales = np.ones(2) if scales is None else np.divide(*np.transpose(scales))
         noise = model["reg_covar"] * np.diag(np.isnan(row))
         y = np.einsum("kpq,kq->kp", whiteners, means - parameters.origin - posterior.centred_means)
-        second = y[:, :, None] * y[:, None] + whiteners @ (spreads - noise) @ whiteners.transpose(0, 2, 1)
+        scaled = mean_scales[:, None, None]
+        second = scaled * y[:, :, None] * y[:, None]
+        second += whiteners @ (spreads - scaled * noise) @ whiteners.transpose(0, 2, 1)
         entries = structure.entries(of_kind(structure, second))
-        sums = np.concatenate([np.ones((2, 1)), y, entries], axis=1)
+        parts = [mean_scales[:, None], mean_scales[:, None] * y, entries]
+        if scales is not None:  # Counts, and log u - u.
+            a, b = np.transpose(scales)
+            parts.append(np.column_stack([np.ones(2), digamma(a) - np.log(b) - a / b]))
+        sums = np.zeros((len(shares), sum(part.shape[1] for part in parts)))
+        sums[:, 0] = 1.0
+        sums[:2] = np.concatenate(parts, axis=1)
         expected = expected + weight * shares[:, None] * sums
     found = log_likelihood_and_moments(rows, parameters)[1][1]
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10 * np.abs(expected).max())
@@ -209,12 +221,16 @@ def of_kind(structure, matrices):
 def test_drawn_values_have_their_conditional_distribution(model):
     sampler, parameters, _ = drawn(model, n_draws=1)
     n_copies, some = 4000, np.flatnonzero(np.isnan(holed()).any(axis=1))[::5]
-    draws = parameters.reported()
     rows = rows_of_array(holed()[some], parameters.origin)
     repeated = sampler.parameters(parameters.draws[np.zeros(n_copies, dtype=int)])
     copies = imputations(rows, repeated, np.random.RandomState(5))
     for i, row in enumerate(holed()[some]):
-        shares, means, spreads = conditionals(model, draws, 0, row)
+        log_densities, means, spreads, scales = conditionals(
+            model, parameters, parameters.log_weights, 0, row
+        )
+        shares = softmax(log_densities[:2])
+        if scales is not None:  # E(1/u)
+            spreads = np.array([b / (a - 1.0) for a, b in scales])[:, None, None] * spreads
         mean = shares @ means
         products = spreads + (means - mean)[:, :, None] * (means - mean)[:, None]
         covariance = np.einsum("k,kpq->pq", shares, products)
@@ -252,8 +268,7 @@ def test_chunks_do_not_show(model, kind):
 @models_in_turn(CONJUGATE, "name", ["log_stick", "log_rest", "scaled_means", "factors"])
 def test_slopes_are_derivatives(model, name):
     sampler, parameters, rows = drawn(model)
-    names, draws = ("log_stick", "log_rest", "scaled_means", "factors"), parameters.draws
-    slopes = dict(zip(names, log_joint_and_slopes(rows, parameters)[1:], strict=True))[name]
+    draws, slopes = parameters.draws, getattr(log_joint_and_slopes(rows, parameters)[1], name)
     place = getattr(draws, name)
     direction = np.random.default_rng(1).normal(size=place.shape) * (place != 0)
     up, down = (

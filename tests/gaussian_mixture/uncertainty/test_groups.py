@@ -23,6 +23,7 @@ from catalogue import (
     model_id,
     overlapping,
     set_sizes,
+    targets_of,
     unique,
 )
 from holed_rows import fitted as fitted_to_holes
@@ -32,7 +33,6 @@ from scipy.stats import t as student_t
 
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.displays import PosteriorIntervalDisplay
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import TARGETS
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
 X = overlapping()  # two clusters, one after the other
@@ -42,12 +42,12 @@ SIZES = {"north": 20, "south": 300}
 REFERENCES = json.loads((Path(__file__).parent / "clustered_references.json").read_text())
 
 
-def flat_influence(model, estimator, rows=X, targets=tuple(TARGETS)):
+def flat_influence(model, estimator, rows=X, targets=None):
     """d E[target] / d w_n of unique entries, of all targets together: (n, d)."""
     found = []
-    for target in targets:
+    for target in targets or targets_of(estimator):
         influence = estimator.influence(rows, target, perturb="weight")
-        if target in ("precisions", "covariances"):
+        if target in ("precisions", "covariances", "scales"):
             influence = np.stack([unique(model, one) for one in influence])
         found.append(influence.reshape(len(rows), -1))
     return np.hstack(found)
@@ -79,7 +79,7 @@ def test_it_is_the_sum_of_the_squared_influences_of_groups(model):
     estimator = fitted(model)
     influence = flat_influence(model, estimator)
     for groups in (NAMES, np.arange(len(X)) % 5):  # more and fewer than there are coefficients
-        found = estimator.get_posterior_covariance(list(TARGETS), groups=groups)
+        found = estimator.get_posterior_covariance(targets_of(estimator), groups=groups)
         assert_close(found, clustered(by_group(influence, groups)))
     np.testing.assert_allclose(found, found.T, rtol=1e-14)
 
@@ -101,9 +101,11 @@ def test_strata_and_finite_populations():
         own = sums[of_groups == stratum]
         expected = expected + clustered(own)
         corrected = corrected + (1.0 - len(own) / size) * clustered(own)
-    found = estimator.get_posterior_covariance(list(TARGETS), groups=NAMES, strata=STRATA)
+    found = estimator.get_posterior_covariance(targets_of(estimator), groups=NAMES, strata=STRATA)
     assert_close(found, expected)
-    found = estimator.get_posterior_covariance(list(TARGETS), groups=NAMES, strata=STRATA, strata_sizes=SIZES)
+    found = estimator.get_posterior_covariance(
+        targets_of(estimator), groups=NAMES, strata=STRATA, strata_sizes=SIZES
+    )
     assert_close(found, corrected)
     half = estimator.get_posterior_covariance("means", groups=NAMES, strata_sizes=2 * 48)
     assert_close(half, 0.5 * estimator.get_posterior_covariance("means", groups=NAMES))

@@ -5,17 +5,19 @@ import pytest
 from catalogue import (
     COVARIANCE_TYPES,
     MODELS,
+    TARGETS,
     assert_equal_to_rounding,
+    deviations_of,
     fitted,
     mixture,
     model_id,
     models_in_turn,
-    of_structure,
     overlapping,
     set_sizes,
+    targets_of,
+    values_of,
+    with_fixed_prior,
 )
-
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import TARGETS
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
 X = overlapping()
@@ -31,66 +33,57 @@ every_row_in_turn = models_in_turn(MODELS, "name", ("first", "ambiguous", "last"
 
 def attributes(estimator):
     """Every target's value."""
-    values = {target: getattr(estimator, f"{target}_") for target in TARGETS if target != "log_weights"}
-    return {**values, "log_weights": estimator.posterior_mean_[: estimator.n_components]}
-
-
-def in_sds(estimator, target):
-    """Standard deviations by which errors of a target are judged."""
-    if target == "log_weights":
-        return estimator.posterior_std_[: estimator.n_components]
-    return getattr(estimator, f"{target}_std_")
+    return {target: values_of(estimator, target) for target in targets_of(estimator)}
 
 
 @every_row_in_turn
 def test_influence_is_the_derivative_of_a_refit(model, name):
-    # priors must not move with the data
-    prior = {"mean_prior": X.mean(0), "covariance_prior": of_structure(model, np.cov(X.T))}
-    fixed = {} if model["prior"] == "flat" else prior
-    estimator = mixture({**model, **fixed}).fit(X)
+    model = with_fixed_prior(model)
+    estimator = mixture(model).fit(X)
     r = estimator.predict_proba(X)
-    refitted = mixture({**model, **fixed, "init_params": r})  # to the same optimum, in few steps
+    refitted = mixture({**model, "init_params": r})  # to the same optimum, in few steps
     row, step = row_number(r, name), 1e-3
-    influence = {target: estimator.influence(X[[row]], target)[0] for target in TARGETS}
+    influence = {target: estimator.influence(X[[row]], target)[0] for target in targets_of(estimator)}
     for feature in range(2):
         refits = []
         for sign in (1, -1):
             moved = X.copy()
             moved[row, feature] += sign * step
             refits.append(attributes(refitted.fit(moved)))
-        for target in TARGETS:
+        for target in targets_of(estimator):
             expected = (refits[0][target] - refits[1][target]) / (2 * step)
             error = np.abs(influence[target][..., feature] - expected)
-            np.testing.assert_array_less(error, 1e-5 * in_sds(estimator, target))
+            np.testing.assert_array_less(error, 1e-5 * deviations_of(estimator, target))
 
 
 @every_row_in_turn
 def test_weight_influence_is_the_derivative_of_a_refit(model, name):
-    prior = {"mean_prior": X.mean(0), "covariance_prior": of_structure(model, np.cov(X.T))}
-    fixed = {} if model["prior"] == "flat" else prior
+    model = with_fixed_prior(model)
     weights = np.random.default_rng(3).uniform(0.5, 2.0, size=len(X))
-    estimator = mixture({**model, **fixed}).fit(X, sample_weight=weights)
+    estimator = mixture(model).fit(X, sample_weight=weights)
     r = estimator.predict_proba(X)
-    refitted = mixture({**model, **fixed, "init_params": r})
+    refitted = mixture({**model, "init_params": r})
     row, step = row_number(r, name), 1e-3
-    influence = {target: estimator.influence(X[[row]], target, perturb="weight")[0] for target in TARGETS}
+    influence = {
+        target: estimator.influence(X[[row]], target, perturb="weight")[0] for target in targets_of(estimator)
+    }
     refits = []
     for sign in (1, -1):
         changed = weights.copy()
         changed[row] += sign * step
         refits.append(attributes(refitted.fit(X, sample_weight=changed)))
-    for target in TARGETS:
+    for target in targets_of(estimator):
         expected = (refits[0][target] - refits[1][target]) / (2 * step)
-        assert influence[target].shape == expected.shape
+        assert influence[target].shape == np.shape(expected)
         error = np.abs(influence[target] - expected)
-        np.testing.assert_array_less(error, 1e-5 * in_sds(estimator, target))
+        np.testing.assert_array_less(error, 1e-5 * deviations_of(estimator, target))
 
 
 @catalogue
 def test_location_influence_is_the_gradient_of_weight_influence(model):
     # one function holds both: f_j(x) = sum_k r_k(x) p_jk(y_k(x))
     estimator, step = fitted(model), 1e-5
-    for target in TARGETS:
+    for target in targets_of(estimator):
         gradient = estimator.influence(X, target)
         scale = np.abs(gradient).max()
         for feature, direction in enumerate(step * np.eye(2)):
@@ -156,7 +149,9 @@ def test_an_output_that_is_part_of_the_rows_is_refused():
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_influence_comes_in_batches_of_functions(covariance_type, monkeypatch):
     estimator = fitted({"covariance_type": covariance_type})
-    whole = {t: (estimator.influence(X, t), estimator.influence(X, t, "weight")) for t in TARGETS}
+    whole = {
+        t: (estimator.influence(X, t), estimator.influence(X, t, "weight")) for t in targets_of(estimator)
+    }
     set_sizes(monkeypatch, batch_bytes=1)
     for target, (location, weight) in whole.items():
         assert_equal_to_rounding(estimator.influence(X, target), location)
@@ -167,7 +162,7 @@ def test_influence_comes_in_batches_of_functions(covariance_type, monkeypatch):
 def test_shapes(model):
     estimator = fitted(model)
     for target, value in attributes(estimator).items():
-        assert estimator.influence(X[:7], target).shape == (7, *value.shape, 2)
+        assert estimator.influence(X[:7], target).shape == (7, *np.shape(value), 2)
     precisions = estimator.influence(X, "precisions")
     if model["covariance_type"] in ("full", "tied"):
         np.testing.assert_array_equal(precisions, precisions.swapaxes(-3, -2))
@@ -177,9 +172,9 @@ def test_shapes(model):
 @pytest.mark.parametrize("model", [m for m in MODELS if m["prior"] == "flat"], ids=model_id)
 def test_shifting_all_rows_shifts_the_means_and_nothing_else(model):
     estimator = fitted(model)
-    total = {target: estimator.influence(X, target).sum(axis=0) for target in TARGETS}
+    total = {target: estimator.influence(X, target).sum(axis=0) for target in targets_of(estimator)}
     np.testing.assert_allclose(total["means"], np.broadcast_to(np.eye(2), (2, 2, 2)), atol=1e-9)
-    for target in set(TARGETS) - {"means"}:
+    for target in set(targets_of(estimator)) - {"means"}:
         scale = np.abs(estimator.influence(X, target)).sum(axis=0).max()
         np.testing.assert_allclose(total[target], 0, atol=1e-9 * scale)
 
@@ -217,7 +212,8 @@ def test_a_rows_influence_does_not_depend_on_the_rows_beside_it(covariance_type,
     np.testing.assert_array_equal(alternatives > 1e-30, np.arange(40) < 20)
     rows = np.concatenate([uncertain, certain, np.hstack([uncertain, certain]).reshape(-1, 2)])
     alone = {
-        target: np.concatenate([estimator.influence([row], target) for row in rows]) for target in TARGETS
+        target: np.concatenate([estimator.influence([row], target) for row in rows])
+        for target in targets_of(estimator)
     }
     set_sizes(monkeypatch, most_rows=7)
     for n_jobs in (1, 2):
@@ -230,7 +226,7 @@ def test_a_rows_influence_does_not_depend_on_the_rows_beside_it(covariance_type,
 def test_the_weight_influence_of_few_rows_is_the_same_as_among_many(model, monkeypatch, tmp_path):
     # Fewer rows than entries of the target are solved for, row by row.
     estimator = fitted(model)
-    among_many = {target: estimator.influence(X, target, "weight") for target in TARGETS}
+    among_many = {target: estimator.influence(X, target, "weight") for target in targets_of(estimator)}
     on_disk = np.memmap(tmp_path / "influence", dtype=np.float32, mode="w+", shape=(2, 2, 2))
     for batch_bytes in (2**20, 1):
         set_sizes(monkeypatch, batch_bytes=batch_bytes)

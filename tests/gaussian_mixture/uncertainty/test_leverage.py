@@ -12,15 +12,17 @@ from catalogue import (
     mixture,
     model_id,
     models_in_turn,
-    of_structure,
     overlapping,
     posterior_of,
     rows_of,
     set_sizes,
+    solvers_of,
     three_blobs,
     uncertainty_of,
     use_information,
+    with_fixed_prior,
 )
+from scipy.special import digamma
 
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
@@ -31,18 +33,32 @@ catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
 X = overlapping()
 
 
-def dense_features(posterior, whitened):
-    """H of every row by the definition of the features: (D, K, n)."""
-    structure = posterior.structure
+def dense_features(posterior, framed):
+    """H of every row by the definition of the features: (D, L, n)."""
+    structure, whitened = posterior.structure, framed.values
     n_components, _, n_rows = whitened.shape
-    features = np.zeros((structure.n_coefficients, n_components, n_rows))
+    features = np.zeros((structure.n_coefficients, structure.n_labels, n_rows))
+    features[n_components : structure.n_labels, n_components:] = 1.0  # the only feature of noise
     for k, rows in enumerate(whitened):
         for n, y in enumerate(rows.T):
             statistic = structure.statistic_by_row(y[:, None])[0]
             quadratic = statistic - posterior.second_moment_origin[structure.precision_group(k)]
             own = 1.0, y, structure.quadratic_features(quadratic[None])[0]
+            if framed.scales is not None:
+                u = framed.scales.mean[k, n]
+                spread = u * (statistic + posterior.noise[structure.precision_group(k)])
+                quadratic = spread - structure.identity_statistic
+                own = 1.0, u * y, structure.quadratic_features(quadratic[None])[0]
+                features[structure.coefficient_blocks["scale"], k, n] = u * np.eye(n_components)[k]
             for place, part in zip(structure.coefficient_slices(k), own, strict=True):
                 features[place, k, n] = part
+        if structure.n_tails:
+            nu = posterior.tails.nu[k]
+            shape = 0.5 * (nu + structure.n_features)
+            log_u = digamma(shape) - np.log(shape / framed.scales.mean[k])
+            own = 0.5 * nu * (np.log(0.5 * nu) + 1 - digamma(0.5 * nu) + log_u - framed.scales.mean[k])
+            tail = structure.coefficient_blocks["tail"].start + k * (structure.n_tails > 1)
+            features[tail, k] = own
     return features
 
 
@@ -52,7 +68,7 @@ def dense_covariances(estimator, rows):
     posterior = uncertainty.targets.posterior
     block = RowBlock((rows - uncertainty.targets.origin).T.copy())
     expectation = expect(OwnFrames(posterior), block)
-    features = dense_features(posterior, expectation.framed.values)
+    features = dense_features(posterior, expectation.framed)
     return (
         expectation,
         features,
@@ -62,12 +78,11 @@ def dense_covariances(estimator, rows):
 
 @models_in_turn(MODELS, "name", ("first", "ambiguous", "last"))
 def test_leverage_is_the_derivative_of_a_rows_score_in_its_weight(model, name):
-    prior = {"mean_prior": X.mean(0), "covariance_prior": of_structure(model, np.cov(X.T))}
-    fixed = {} if model["prior"] == "flat" else prior
+    model = with_fixed_prior(model)
     weights = np.random.default_rng(3).uniform(0.5, 2.0, size=len(X))
-    estimator = mixture({**model, **fixed}).fit(X, sample_weight=weights)
+    estimator = mixture(model).fit(X, sample_weight=weights)
     r = estimator.predict_proba(X)
-    refitted = mixture({**model, **fixed, "init_params": r})  # to the same optimum, in few steps
+    refitted = mixture({**model, "init_params": r})  # to the same optimum, in few steps
     row = {"first": 0, "ambiguous": int(np.argmin(r.max(axis=1))), "last": 230}[name]
     step, scores = 1e-3, []
     for sign in (1, -1):
@@ -91,6 +106,7 @@ def test_spread_of_responsibilities_is_what_the_delta_method_says(model):
 
 @models_in_turn(MODELS, "solver", INFORMATION)
 def test_all_ways_give_what_the_definition_says(model, solver, monkeypatch):
+    solver = solver if solver in solvers_of(model) else "primal"
     use_information(solver, monkeypatch)
     set_sizes(monkeypatch, pickled_bytes=0)
     estimator = mixture(model).fit(X)
@@ -113,16 +129,20 @@ def test_all_ways_give_what_the_definition_says(model, solver, monkeypatch):
         scale = np.abs(moved).max()
         counts = own.counts(q[:, columns], columns)
         intercepts = (posterior.intercept_root @ posterior.intercept_root.T) @ counts
-        np.testing.assert_allclose(intercepts, moved[:2, columns], atol=1e-8 * scale)
+        np.testing.assert_allclose(intercepts, moved[: len(r), columns], atol=1e-8 * scale)
         for l in range(2):
             _, linear, quadratic = (
                 moved[place][:, columns] for place in posterior.structure.coefficient_slices(l)
             )
-            first, second = own.moments(l, q[:, columns], columns)
+            first, second, of_scales = own.moments(l, q[:, columns], columns)
             slot = posterior.structure.precision_group(l)
             variance = posterior.structure.power / posterior.effective_degrees_of_freedom[slot]
             np.testing.assert_allclose(first / posterior.mean_precision[l], linear, atol=1e-8 * scale)
             np.testing.assert_allclose(second * variance, quadratic, atol=1e-8 * scale)
+            if of_scales is not None:
+                expected = moved[posterior.structure.coefficient_blocks["scale"]][l, columns]
+                expected = 2 * posterior.mean_precision[l] ** 2 / 2 * expected
+                np.testing.assert_allclose(of_scales, expected, atol=1e-8 * np.abs(expected).max())
 
 
 @catalogue
@@ -175,8 +195,10 @@ def test_spreads_of_probabilities_go_with_probabilities(model):
     np.testing.assert_array_equal(probabilities, estimator.predict_proba(far))
     assert deviations.shape == probabilities.shape
     assert np.all(deviations >= 0) and np.all(np.isfinite(deviations))
-    # two probabilities that sum to one vary together
-    np.testing.assert_allclose(deviations[:, 0], deviations[:, 1], rtol=1e-6, atol=1e-14)
+    # probabilities sum to one, so that two vary together
+    if not estimator.noise:
+        np.testing.assert_allclose(deviations[:, 0], deviations[:, 1], rtol=1e-6, atol=1e-14)
+    assert np.all(deviations <= (deviations.sum(axis=1, keepdims=True) - deviations) * (1 + 1e-6) + 1e-14)
 
 
 def test_one_component_knows_its_rows():

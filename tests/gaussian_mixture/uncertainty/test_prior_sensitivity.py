@@ -8,23 +8,28 @@ from catalogue import (
     COVARIANCE_TYPES,
     INFORMATION,
     MODELS,
+    TARGETS,
     WEIGHT_PRIORS,
+    deviations_of,
     mixture,
     model_id,
     models_in_turn,
+    n_labels,
     of_structure,
     overlapping,
     set_sizes,
+    targets_of,
     three_blobs,
     uncertainty_of,
     use_information,
+    values_of,
 )
 from scipy.special import polygamma
 from sklearn.exceptions import NotFittedError
 
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import DIRECTIONS, prior_moves, prior_reading
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGETS
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS
 
 CONJUGATE = [model for model in MODELS if model["prior"] == "conjugate"]
 catalogue = pytest.mark.parametrize("model", CONJUGATE, ids=model_id)
@@ -78,18 +83,6 @@ def along(gradient, change):
     return (gradient * change).sum(axis=tuple(range(gradient.ndim - change.ndim, gradient.ndim)))
 
 
-def value(estimator, target):
-    if target == "log_weights":
-        return estimator.posterior_mean_[: estimator.n_components]
-    return getattr(estimator, f"{target}_")
-
-
-def std(estimator, target):
-    if target == "log_weights":
-        return estimator.posterior_std_[: estimator.n_components]
-    return getattr(estimator, f"{target}_std_")
-
-
 def assert_derivative_of_refits(model, names, rows, n_components=2, sample_weight=None, step=1e-3):
     """To 1e-5 standard deviations a unit of the named hyperparameters (they are all of order one)."""
 
@@ -98,15 +91,17 @@ def assert_derivative_of_refits(model, names, rows, n_components=2, sample_weigh
 
     estimator = refit()
     model = {**model, "init_params": estimator.predict_proba(rows)}  # the same optimum, soon
-    sensitivity = {target: estimator.prior_sensitivity(target) for target in TARGETS}
+    sensitivity = {target: estimator.prior_sensitivity(target) for target in targets_of(estimator)}
     for name, change in directions(model):
         if name not in names:
             continue
         more, less = (refit(**{name: model[name] + sign * step * change}) for sign in (1, -1))
         for target, gradients in sensitivity.items():
-            expected = (value(more, target) - value(less, target)) / (2 * step)
+            expected = (values_of(more, target) - values_of(less, target)) / (2 * step)
             error = np.abs(along(gradients[name], change) - expected)
-            np.testing.assert_array_less(error, 1e-5 * std(estimator, target), err_msg=f"{target}, {name}")
+            np.testing.assert_array_less(
+                error, 1e-5 * deviations_of(estimator, target), err_msg=f"{target}, {name}"
+            )
 
 
 @models_in_turn(CONJUGATE, "name", HYPERPARAMETERS)
@@ -169,21 +164,21 @@ def test_shapes_and_units(model):
     estimator = given(model)
     shapes = dict.fromkeys(SCALARS, ()) | {"mean_prior": (2,)}
     shapes["covariance_prior"] = np.shape(estimator.covariance_prior_)
-    for target in TARGETS:
-        shape = value(estimator, target).shape
+    for target in targets_of(estimator):
+        shape = np.shape(values_of(estimator, target))
         sensitivity = estimator.prior_sensitivity(target)
         per_std = estimator.prior_sensitivity(target, per_std=True)
         assert sensitivity.keys() == per_std.keys() == shapes.keys()
         for name, gradient in sensitivity.items():
             assert gradient.shape == shape + shapes[name]
-            sds = std(estimator, target).reshape(*shape, *[1] * len(shapes[name]))
+            sds = np.reshape(deviations_of(estimator, target), (*shape, *[1] * len(shapes[name])))
             np.testing.assert_allclose(per_std[name] * sds, gradient, rtol=1e-14)
             if target == "weights":
                 np.testing.assert_allclose(gradient.sum(axis=0), 0, atol=1e-15)
         if len(shapes["covariance_prior"]) == 2:
             gradient = sensitivity["covariance_prior"]
             np.testing.assert_array_equal(gradient, gradient.swapaxes(-1, -2))
-            if target in ("precisions", "covariances"):
+            if target in ("precisions", "covariances", "scales"):
                 for gradient in sensitivity.values():
                     axis = len(shape) - 2
                     np.testing.assert_array_equal(gradient, gradient.swapaxes(axis, axis + 1))
@@ -192,7 +187,7 @@ def test_shapes_and_units(model):
 @catalogue
 def test_shifting_rows_and_prior_shifts_the_means_and_nothing_else(model):
     estimator = given(model)
-    for target in TARGETS:
+    for target in targets_of(estimator):
         rows, prior = estimator.influence(X, target), estimator.prior_sensitivity(target)["mean_prior"]
         expected = np.eye(2) if target == "means" else 0.0
         scale = np.abs(rows).sum(axis=0).max()
@@ -204,6 +199,7 @@ def test_shifting_rows_and_prior_shifts_the_means_and_nothing_else(model):
 
 @pytest.mark.parametrize("model", [model for model in CONJUGATE if not model["reg_covar"]], ids=model_id)
 def test_eulers_identities_of_scaling(model):
+    of_noise = derivative_in_log_density(model) if model.get("noise") else dict.fromkeys(TARGETS, 0.0)
     estimator, model = given(model), with_prior(model)
     degrees = {"log_weights": 0, "weights": 0, "means": 1, "precisions": -2, "covariances": 2}
     for target, degree in degrees.items():
@@ -211,8 +207,18 @@ def test_eulers_identities_of_scaling(model):
         rows = np.einsum("n...p,np->...", estimator.influence(X, target), X)
         mean = along(sensitivity["mean_prior"], model["mean_prior"])
         covariance = along(sensitivity["covariance_prior"], np.asarray(model["covariance_prior"]))
-        expected = degree * value(estimator, target)
-        np.testing.assert_allclose(rows + mean + 2 * covariance, expected, atol=1e-8)
+        expected = degree * values_of(estimator, target)
+        found = rows + mean + 2 * covariance - 2 * of_noise[target]
+        np.testing.assert_allclose(found, expected, atol=2e-6 if model.get("noise") else 1e-8)
+
+
+def derivative_in_log_density(model, step=1e-4):
+    """d E[target] / d log density of noise, by refits, by target."""
+    start, log_density = given(model).predict_proba(X), given(model).noise_log_density_
+    nearby = with_prior(model, init_params=start)
+    ends = [mixture({**nearby, "noise": log_density + h}).fit(X) for h in (step, -step)]
+    more, less = ({target: values_of(end, target) for target in TARGETS} for end in ends)
+    return {target: (more[target] - less[target]) / (2 * step) for target in TARGETS}
 
 
 @pytest.mark.parametrize("information", INFORMATION)
@@ -223,13 +229,13 @@ def test_every_solver_gives_the_same_in_batches_too(information, monkeypatch):
     moves = prior_moves(uncertainty_of(expected), TARGETS)
     for sizes in ({}, {"batch_bytes": 1}):
         set_sizes(monkeypatch, **sizes)
-        for target in TARGETS:
+        for target in targets_of(estimator):
             sensitivity = estimator.prior_sensitivity(target)
             for name, gradient in expected.prior_sensitivity(target).items():
                 np.testing.assert_allclose(
                     sensitivity[name], gradient, atol=1e-7 * np.abs(gradient).max(), err_msg=name
                 )
-        found = prior_moves(uncertainty_of(estimator), TARGETS)
+        found = prior_moves(uncertainty_of(estimator), targets_of(estimator))
         np.testing.assert_allclose(found, moves, rtol=1e-6, atol=1e-9)
 
 
@@ -244,7 +250,7 @@ def test_moves_of_the_reading_are_those_of_the_gradients(model):
     if prior_covariance.ndim < 2:
         prior_covariance = prior_covariance * np.eye(2)
     expected = []
-    for target in TARGETS:
+    for target in targets_of(estimator):
         gradients = estimator.prior_sensitivity(target, per_std=True)
         moves = {name: np.log(2) * np.abs(gradients[name] * model[name]) for name in SCALARS}
         covariance = along(gradients["covariance_prior"], np.asarray(model["covariance_prior"]))
@@ -254,11 +260,14 @@ def test_moves_of_the_reading_are_those_of_the_gradients(model):
         flat = uncertainty_of(estimator).targets[target].flat
         expected.append(np.stack([flat(moves[name]) for name in DIRECTIONS]))
     expected = np.hstack(expected)
-    moves = prior_moves(uncertainty_of(estimator), TARGETS)
+    moves = prior_moves(uncertainty_of(estimator), targets_of(estimator))
     np.testing.assert_allclose(moves, expected, rtol=1e-8, atol=1e-10)
 
-    assert tuple(TARGETS)[:3] == PARAMETERS
-    own = expected[:, : len(estimator.posterior_mean_)]
+    assert tuple(targets_of(estimator))[:3] == PARAMETERS
+    flat_targets = [uncertainty_of(estimator).targets[name] for name in PARAMETERS]
+    own = expected[:, : sum(target.size for target in flat_targets)]
+    if model.get("noise") and estimator.predict_proba(X)[:, -1].sum() < 0.5:
+        own[:, n_labels(model) - 1] = 0.0  # the rows do not inform it
     direction, entry = np.unravel_index(own.argmax(), own.shape)
     reading = prior_reading(uncertainty_of(estimator), ["x0", "x1"])
     assert f"up to {own.max():.2g} posterior standard deviations" in reading

@@ -13,10 +13,9 @@ from catalogue import (
     model_id,
     overlapping,
     set_sizes,
+    targets_of,
     unique,
 )
-
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import TARGETS
 
 catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
 X = overlapping()
@@ -25,7 +24,7 @@ X = overlapping()
 def flat_influence(model, estimator, target):
     """d E[target] / d w_n of unique entries, (n, d)."""
     influence = estimator.influence(X, target, perturb="weight")
-    if target in ("precisions", "covariances"):
+    if target in ("precisions", "covariances", "scales"):
         return np.stack([unique(model, one) for one in influence])
     return influence.reshape(len(X), -1)
 
@@ -33,9 +32,9 @@ def flat_influence(model, estimator, target):
 @catalogue
 def test_it_is_the_sum_of_squared_weight_influences(model):
     estimator = fitted(model)
-    influence = np.hstack([flat_influence(model, estimator, target) for target in TARGETS])
+    influence = np.hstack([flat_influence(model, estimator, target) for target in targets_of(estimator)])
     influence -= influence.mean(axis=0)
-    covariance = estimator.get_posterior_covariance(list(TARGETS), method="sandwich", X=X)
+    covariance = estimator.get_posterior_covariance(targets_of(estimator), method="sandwich", X=X)
     sd = np.sqrt(np.diag(covariance))
     np.testing.assert_allclose(
         covariance / np.outer(sd, sd), influence.T @ influence / np.outer(sd, sd), atol=1e-10

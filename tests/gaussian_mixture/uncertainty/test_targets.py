@@ -12,8 +12,11 @@ from catalogue import (
     mixture,
     model_id,
     overlapping,
+    posterior_of,
     set_sizes,
+    targets_of,
     uncertainty_of,
+    values_of,
 )
 
 from sklearn_lrvb.displays import InfluenceDisplay, PosteriorStdDisplay
@@ -119,19 +122,21 @@ class LogOdds(WeightTarget):
 
     @property
     def _per_weight(self):
-        weights = self.posterior.prior.weights.mean(self.posterior.counts)
+        weights = self.posterior.prior.weights.mean(self.posterior.label_counts)
         return 1.0 / (weights * (1.0 - weights))
 
     def value(self):
-        weights = self.posterior.prior.weights.mean(self.posterior.counts)
+        weights = self.posterior.prior.weights.mean(self.posterior.label_counts)
         return np.log(weights / (1.0 - weights))
 
     @property
     def count_jacobian(self):
-        return self._per_weight[:, None] * self.posterior.prior.weights.mean_jacobian(self.posterior.counts)
+        return self._per_weight[:, None] * self.posterior.prior.weights.mean_jacobian(
+            self.posterior.label_counts
+        )
 
     def concentration_sensitivity(self):
-        return self._per_weight * self.posterior.prior.weights.mean_sensitivity(self.posterior.counts)
+        return self._per_weight * self.posterior.prior.weights.mean_sensitivity(self.posterior.label_counts)
 
 
 NEW = (StandardDeviations, LogDeterminants, LogOdds)
@@ -140,7 +145,7 @@ NEW = (StandardDeviations, LogDeterminants, LogOdds)
 def at_fit(estimator, with_new=True):
     """Every target of a fit, the new ones included, and the posterior."""
     found = uncertainty_of(estimator).targets
-    made = [found[name] for name in TARGETS]
+    made = [found[name] for name in found.names]
     made += [own(found.posterior, found.origin) for own in NEW if with_new]
     return made, found.posterior
 
@@ -162,7 +167,7 @@ def jacobian(target):
 def test_response_is_the_derivative_of_the_value(model):
     made, posterior = at_fit(fitted(model))
     complete = covariance_of_coefficients(complete_information(posterior))
-    h = 1e-2
+    h = 1e-4
     for statistics in np.random.default_rng(0).normal(size=(3, len(complete))):
         more, less = (posterior.after_step(sign * h * statistics) for sign in (1, -1))
         coefficients = complete @ statistics
@@ -277,17 +282,25 @@ def test_flat_and_shaped_are_inverses(model):
         shaped = target.shaped(several)
         assert shaped.shape == (2, 3, *value.shape)
         np.testing.assert_array_equal(target.flat(shaped[1, 2]), several[1, 2])
-    for name in TARGETS:
-        if name != "log_weights":
-            attribute = getattr(estimator, f"{name}_")
-            np.testing.assert_array_equal(uncertainty_of(estimator).targets[name].value(), attribute)
+    for name in targets_of(estimator):
+        value = uncertainty_of(estimator).targets[name].value()
+        np.testing.assert_array_equal(value, values_of(estimator, name))
+
+
+def label_number(name):
+    """Place of a component's weight, or of the weight of noise, by its name."""
+    return -1 if name == "noise" else int(name)
 
 
 def entry_named(model, attribute, label):
     """What a label says, found in the attribute by its component and features."""
+    if attribute.ndim == 0:  # Degrees of freedom that all components share.
+        return attribute
     parts = LABEL.fullmatch(label).group(2).split(",")
     component = int(parts[0]) if parts[0].isdigit() else 0
     features = [NAMES.index(part) for part in parts if not part.isdigit()]
+    if label.startswith(("tail", "log_tail")):
+        return attribute[component]
     if attribute.ndim > 1 and attribute.shape == (2, 2) and len(features) == 1:
         return attribute[component, features[0]]
     matrices = dense(model, attribute)
@@ -303,7 +316,7 @@ def test_labels_say_where_entries_are(model):
         assert {LABEL.fullmatch(label).group(1) for label in labels} == {target.name[:-1]}
         for label, value in zip(labels, target.flat_value(), strict=True):
             if isinstance(target, WeightTarget):
-                assert target.value()[int(LABEL.fullmatch(label).group(2))] == value
+                assert target.value()[label_number(LABEL.fullmatch(label).group(2))] == value
             else:
                 assert entry_named(model, target.value(), label) == value
 
@@ -319,10 +332,11 @@ def test_entries_are_found_by_component_and_features(model):
                 label = labels[target.flat_index(component, row, column)]
                 found.add(label)
                 subscripts = LABEL.fullmatch(label).group(2).split(",")
-                named = [part for part in subscripts if not part.isdigit()]
+                named = [part for part in subscripts if part in NAMES]
                 assert named in ([], [NAMES[row]], [NAMES[row], NAMES[column]])
-                assert (str(component) in subscripts) or model["covariance_type"] == "tied"
-        assert found == set(labels)
+                is_shared = model["covariance_type"] == "tied" or "all" in subscripts
+                assert (str(component) in subscripts) or is_shared
+        assert found == {label for label in labels if "noise" not in label}
         if target.n_feature_axes == 2 and not has_pairs:
             with pytest.raises(ValueError, match=f"target='{target.name}' has no entries off the diagonal"):
                 target.flat_index(0, 0, 1)
@@ -332,7 +346,7 @@ def test_entries_are_found_by_component_and_features(model):
 def test_entries_on_a_diagonal_are_of_one_feature(model):
     for target in at_fit(fitted(model), with_new=False)[0]:
         subscripts = [LABEL.fullmatch(label).group(2).split(",") for label in target.labels(NAMES)]
-        features = [[part for part in parts if not part.isdigit()] for parts in subscripts]
+        features = [[part for part in parts if part in NAMES] for parts in subscripts]
         expected = [len(set(own)) <= 1 for own in features]
         np.testing.assert_array_equal(target.on_diagonal(), expected)
 
@@ -343,8 +357,8 @@ def test_informing_counts_are_those_of_the_components_in_the_labels(model):
     made, posterior = at_fit(estimator, with_new=False)
     for target in made:
         first = [LABEL.fullmatch(label).group(2).split(",")[0] for label in target.labels(NAMES)]
-        total = posterior.counts.sum()
-        expected = [posterior.counts[int(part)] if part.isdigit() else total for part in first]
+        counts = {"noise": posterior.label_counts[-1]} | {str(k): n for k, n in enumerate(posterior.counts)}
+        expected = [counts.get(part, posterior.counts.sum()) for part in first]
         np.testing.assert_allclose(target.informing_counts(), expected, rtol=1e-15)
 
 
@@ -361,16 +375,19 @@ def test_no_row_informs_the_weight_of_a_single_component():
 def test_theta_has_one_order(model):
     estimator = fitted(model)
     theta = uncertainty_of(estimator).targets.theta
-    assert tuple(target.name for target in theta) == PARAMETERS
+    names = [target.name for target in theta]
+    assert tuple(names) == PARAMETERS + ("log_tails",) * ("log_tails" in targets_of(estimator))
     coordinates = np.concatenate([target.coordinates() for target in theta])
-    np.testing.assert_array_equal(coordinates, np.arange(len(estimator.posterior_names_)))
+    structure = posterior_of(estimator).structure
+    others = structure.coefficient_blocks["scale"]  # Coefficients that belong to no parameter.
+    np.testing.assert_array_equal(coordinates, np.delete(np.arange(structure.n_coefficients), others))
     labels = [label for target in theta for label in target.labels(NAMES)]
     np.testing.assert_array_equal(estimator.posterior_names_, labels)
     means = np.concatenate([target.flat_value() for target in theta])
     np.testing.assert_array_equal(estimator.posterior_mean_, means)
     np.testing.assert_array_equal(estimator.posterior_summary(target="all", method="lrvb").index, labels)
     stops = np.cumsum([0, *(target.size for target in theta)])
-    for name, start, stop in zip(PARAMETERS, stops, stops[1:], strict=False):
+    for name, start, stop in zip(names, stops, stops[1:], strict=False):
         own = estimator.get_posterior_covariance(name, method="lrvb")
         joint = estimator.posterior_covariance_[start:stop, start:stop]
         np.testing.assert_allclose(joint, own, rtol=1e-9, atol=1e-12 * np.abs(own).max())
@@ -419,10 +436,11 @@ def fresh(model):
 
 
 def deviations_by_hand(model, estimator):
-    """Standard deviations in the new target's order, and the flat covariances that they are the roots of."""
-    on_diagonal = uncertainty_of(estimator).targets["covariances"].on_diagonal()
-    flat = uncertainty_of(estimator).targets["covariances"].flat_value()
-    return np.sqrt(flat[on_diagonal]), on_diagonal
+    """Standard deviations in the new target's order, and what they are the roots of: name, flat entries."""
+    squares = "scales" if "tails" in model else "covariances"
+    on_diagonal = uncertainty_of(estimator).targets[squares].on_diagonal()
+    flat = uncertainty_of(estimator).targets[squares].flat_value()
+    return np.sqrt(flat[on_diagonal]), squares, on_diagonal
 
 
 @some_models
@@ -430,8 +448,8 @@ def deviations_by_hand(model, estimator):
 @pytest.mark.parametrize("method", ["lrvb", "mean_field", "sandwich"])
 def test_a_new_target_has_the_covariance_of_the_delta_method(model, method):
     estimator = fresh(model)
-    deviations, on_diagonal = deviations_by_hand(model, estimator)
-    joint = estimator.get_posterior_covariance(["covariances", "means"], method, X=X)
+    deviations, squares, on_diagonal = deviations_by_hand(model, estimator)
+    joint = estimator.get_posterior_covariance([squares, "means"], method, X=X)
     found = estimator.get_posterior_covariance(["standard_deviations", "means"], method, X=X)
     kept = np.concatenate([on_diagonal, np.ones(4, dtype=bool)])
     scale = np.concatenate([1.0 / (2.0 * deviations), np.ones(4)])
@@ -447,12 +465,10 @@ def test_a_new_target_has_the_covariance_of_the_delta_method(model, method):
 @pytest.mark.parametrize("perturb", ["location", "weight"])
 def test_a_new_target_has_influence(model, perturb):
     estimator = fresh(model)
-    deviations, on_diagonal = deviations_by_hand(model, estimator)
+    deviations, squares, on_diagonal = deviations_by_hand(model, estimator)
     found = estimator.influence(X[:9], "standard_deviations", perturb)
-    of_covariances = estimator.influence(X[:9], "covariances", perturb)
-    target, covariances = (
-        uncertainty_of(estimator).targets[n] for n in ("standard_deviations", "covariances")
-    )
+    of_covariances = estimator.influence(X[:9], squares, perturb)
+    target, covariances = (uncertainty_of(estimator).targets[n] for n in ("standard_deviations", squares))
     expected = np.empty((9, target.size, *found.shape[3:]))
     places = [np.argwhere(covariances.flat_indices() == i)[0] for i in np.flatnonzero(on_diagonal)]
     for i, (place, deviation) in enumerate(zip(places, deviations, strict=True)):
@@ -464,11 +480,11 @@ def test_a_new_target_has_influence(model, perturb):
 @pytest.mark.parametrize("model", [model for model in MODELS[::5] if model["prior"] == "conjugate"])
 def test_a_new_target_has_prior_sensitivity_and_a_summary(model):
     estimator = fresh(model)
-    deviations, on_diagonal = deviations_by_hand(model, estimator)
+    deviations, squares, on_diagonal = deviations_by_hand(model, estimator)
     found = estimator.prior_sensitivity("standard_deviations")
-    of_covariances = estimator.prior_sensitivity("covariances")
+    of_covariances = estimator.prior_sensitivity(squares)
     for name in ("weight_concentration_prior", "mean_precision_prior", "degrees_of_freedom_prior"):
-        flat = uncertainty_of(estimator).targets["covariances"].flat(of_covariances[name])
+        flat = uncertainty_of(estimator).targets[squares].flat(of_covariances[name])
         expected = flat[on_diagonal] / (2.0 * deviations)
         np.testing.assert_allclose(found[name].ravel(), expected, atol=1e-13, err_msg=name)
 

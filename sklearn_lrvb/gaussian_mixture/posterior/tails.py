@@ -1,0 +1,328 @@
+"""Student's t components: the scales u of the rows, and the degrees of freedom nu.
+
+*Mathematics.* A row of component k is normal given its scale u,
+
+    u ~ Gamma(nu/2, nu/2),        x | u ~ N(mu_k, (u Lambda_k)^-1),
+
+so that x has Student's t distribution with nu degrees of freedom; the normal distribution is the case u = 1.
+q has z and u of a row together. Let d be what is expected of (x - mu)' Lambda (x - mu), and P the number of
+features of the row that are seen. Given the component
+
+    q(u) = Gamma(a, b),      a = (nu + P)/2,      b = (nu + d)/2,
+
+    E u = a/b,        Var u = a/b^2,        E log u = psi(a) - log b,
+
+and the log density of the row is, without E log|Lambda|/2,
+
+    log Gamma(a) - log Gamma(nu/2) - P/2 log(nu pi) - a log(1 + d/nu).
+
+*Fitted nu.* It has the prior Gamma(2, 1/10) (Juarez and Steel, 2010), as a density of log nu, under which nu
+is finite for normal rows too. nu is where the derivative of the lower bound in log nu is zero, a function of
+the sums N = sum w r and T = sum w r (E log u - E u) over the rows, of all components or of each:
+
+    nu/2 [N k(nu) + T] + 2 - nu/10 = 0,        k(nu) = log(nu/2) + 1 - psi(nu/2).
+
+Its feature is nu/2 (k(nu) + log u - u), whose information is nu^2 N (psi'(nu/2)/4 - 1/(2 nu)) + 2 in log nu.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.special import digamma, gammaln, zeta
+
+_SHAPE, _RATE = 2.0, 0.1  # Of the prior of nu.
+_LOG_PRIOR_CONSTANT = _SHAPE * np.log(_RATE) - gammaln(_SHAPE)
+# The degrees of freedom from which they are fitted, and at which a component may take over rows far out from
+# another: sweeps raise them in a few steps where they are too low, and lower them slowly.
+START = 3.0
+EMPTY = _SHAPE / _RATE  # Those of a component without rows, which has its own.
+_LEAST, _MOST = 1e-2, 1e6  # Between these nu is looked for.
+_STEPS = 100  # More than bisection needs.
+
+
+@dataclass(frozen=True)
+class Scales:
+    """What q says of the scales of some rows, given the component.
+
+    Attributes
+    ----------
+    mean : (K, n), E u
+    shape : (K, n) or (K, 1), a
+    log_mean : (K, n), log E u; or None where nu is not fitted, so that nobody asks for E log u
+    """
+
+    mean: np.ndarray
+    shape: np.ndarray
+    log_mean: np.ndarray | None
+
+    @cached_property
+    def variance(self):
+        """Var u, (K, n)."""
+        return np.square(self.mean) / self.shape
+
+    @cached_property
+    def log_less_mean(self):
+        """E log u - E u, (K, n), or zeros (K, 1) where nobody asks for logs."""
+        if self.log_mean is None:
+            return np.zeros((len(self.mean), 1))
+        return self.log_mean - self.mean + (digamma(self.shape) - np.log(self.shape))
+
+    def mean_of_reciprocal(self):
+        """E(1/u), (K, n); infinite where a is one or less."""
+        exists = self.shape > 1.0
+        rest = np.where(exists, self.shape - 1.0, 1.0) / self.shape
+        return np.where(exists, 1.0 / (self.mean * rest), np.inf)
+
+    def selected(self, index):
+        """Those of some rows, int array."""
+        shape = self.shape if self.shape.shape[1] == 1 else self.shape.take(index, axis=1)
+        log_mean = None if self.log_mean is None else self.log_mean.take(index, axis=1)
+        return Scales(self.mean.take(index, axis=1), shape, log_mean)
+
+
+@dataclass(frozen=True)
+class StudentTails:
+    """Degrees of freedom of all components.
+
+    Attributes
+    ----------
+    nu : (K,)
+    n_fitted : int, how many of them are fitted: none, one that all components share, or all
+    """
+
+    nu: np.ndarray
+    n_fitted: int
+
+    @property
+    def fitted(self):
+        """Those that are fitted, (n_fitted,)."""
+        return self.nu[: self.n_fitted]
+
+    def selected(self, components):
+        """Those of some components, as known ones."""
+        return StudentTails(self.nu[components], 0)
+
+    @property
+    def are_own(self):
+        """Whether every component has fitted degrees of freedom of its own."""
+        return self.n_fitted == len(self.nu)
+
+    def replaced(self, components, nu):
+        """Those with others for some components, where these have their own: StudentTails."""
+        if not self.are_own:
+            return self
+        after = self.nu.copy()
+        after[components] = nu
+        return replace(self, nu=after)
+
+    def heavier(self, component):
+        """Those with `START` for a component, and for all that share them, if they are fitted."""
+        if not self.n_fitted:
+            return self
+        which = component if self.are_own else slice(None)
+        after = self.nu.copy()
+        after[which] = np.minimum(after[which], START)
+        return replace(self, nu=after)
+
+    def log_densities(self, distances, n_seen):
+        """Log densities without E log|Lambda|/2, and the scales of the rows.
+
+        Parameters
+        ----------
+        distances : (K, n), d
+        n_seen : int, or int array (n,), P
+
+        Returns
+        -------
+        log_densities : (K, n)
+        scales : Scales
+        """
+        nu = self.nu[:, None]
+        shape = 0.5 * (nu + n_seen)
+        constants = _log_gamma_ratio(0.5 * nu, 0.5 * n_seen) - 0.5 * n_seen * np.log(nu * np.pi)
+        mean = (nu + n_seen) / (nu + distances)
+        logs = np.log1p(distances / nu)
+        log_mean = np.log1p(n_seen / nu) - logs if self.n_fitted else None
+        logs *= -shape
+        logs += constants
+        return logs, Scales(mean, shape, log_mean)
+
+    def log_densities_far_away(self, log_distances, n_seen):
+        """`log_densities` alone, (K, n), given log d, which is so large that d may overflow."""
+        nu = self.nu[:, None]
+        at_zero = student_log_densities(nu, np.zeros_like(log_distances), n_seen)
+        return at_zero - 0.5 * (nu + n_seen) * (log_distances - np.log(nu))
+
+    def by_component(self, fitted):
+        """Degrees of freedom of all components, from those that are fitted: (..., n_fitted) -> (..., K)."""
+        own = self.nu if not self.n_fitted else fitted
+        return np.broadcast_to(own, (*np.shape(fitted)[:-1], len(self.nu)))
+
+    def by_tail(self, by_component):
+        """Sums over the components of every fitted nu: (..., K) -> (..., n_fitted)."""
+        if self.n_fitted == 1:
+            return by_component.sum(axis=-1, keepdims=True)
+        return by_component[..., : self.n_fitted]
+
+    # The derivative of the lower bound in log nu, and its information.
+
+    @cached_property
+    def _log_rise(self):
+        """k(nu), (K,)."""
+        return log_rise(self.nu)
+
+    def feature_sums(self, counts, sums):
+        """Sums of the feature of nu: N and T (K,) -> (n_fitted,)."""
+        return self.by_tail(0.5 * self.nu * (counts * self._log_rise + sums))
+
+    def expected_feature(self, scales):
+        """What is expected of the feature of nu, (K, n)."""
+        return 0.5 * self.nu[:, None] * (self._log_rise[:, None] + scales.log_less_mean)
+
+    def own_feature_sums(self):
+        """Those at which nu stays, (n_fitted,)."""
+        return _RATE * self.fitted - _SHAPE
+
+    def sums_of(self, counts, feature_sums):
+        """T from sums of the feature, of which each component gets its share.
+
+        (..., K), (..., n_fitted) -> (..., K)
+        """
+        if not self.n_fitted:
+            return np.zeros_like(counts)
+        totals = self.by_tail(counts)
+        per_row = feature_sums / np.where(totals > 0, totals, 1.0)
+        return counts * (2.0 * per_row / self.nu - self._log_rise)
+
+    def information(self, counts):
+        """Complete information of log nu, (n_fitted,)."""
+        own = np.square(self.nu) * (0.25 * zeta(2.0, 0.5 * self.nu) - 0.5 / self.nu)
+        return self.by_tail(counts * own) + _SHAPE
+
+    def negative_log_prior(self):
+        """Minus the log density of log nu under the prior, a float."""
+        return float(-_log_prior(self.fitted).sum())
+
+    def own_negative_log_priors(self):
+        """The same of every component's own nu, (K,); zeros where they have none."""
+        return -_log_prior(self.nu) if self.are_own else np.zeros(len(self.nu))
+
+    def optimal_nu(self, counts, sums):
+        """The degrees of freedom that are optimal for N and T: (..., K) twice -> (..., K)."""
+        if not self.n_fitted:
+            return np.broadcast_to(self.nu, counts.shape)
+        return np.broadcast_to(_roots(self.by_tail(counts), self.by_tail(sums), self.fitted), counts.shape)
+
+    def updated(self, counts, sums):
+        """The tails that are optimal for N and T, (K,): StudentTails."""
+        return replace(self, nu=self.optimal_nu(counts, sums)) if self.n_fitted else self
+
+    def merged(self, counts, pairs):
+        """nu of every component's own that holds the rows of two, and what the lower bound gains by it.
+
+        The scales of all rows stay. The second component of a pair is then empty, and its nu at `EMPTY`.
+
+        Parameters
+        ----------
+        counts : (K,), at which the present nu are optimal
+        pairs : int array (n, 2)
+
+        Returns
+        -------
+        nu, gains : (n,)
+        """
+        if not self.are_own:
+            return self.nu[pairs[:, 0]], np.zeros(len(pairs))
+        sums = self.sums_of(counts, self.own_feature_sums())
+        counts_after, sums_after = counts[pairs].sum(axis=1), sums[pairs].sum(axis=1)
+        nu = _roots(counts_after, sums_after, self.nu[pairs[:, 0]])
+        before = _own_bound(self.nu, counts, sums)[pairs].sum(axis=1)
+        return nu, _own_bound(nu, counts_after, sums_after) + _log_prior(EMPTY) - before
+
+    # Covariances of u and the feature of nu, given the component.
+
+    def along_scale(self, scales):
+        """Cov(u, feature of nu) over the standard deviation of u, and the variance that u does not explain.
+
+        (K, n), and (K, n) or (K, 1)
+        """
+        half, shape = 0.5 * self.nu[:, None], scales.shape
+        rest = np.square(half) * np.maximum(zeta(2.0, shape) - 1.0 / shape, 0.0)
+        return half * (1.0 - scales.mean) / np.sqrt(shape), rest
+
+    def covariances_with_scale(self, scales):
+        """Cov(u, feature of nu), and its variance: (K, n) each."""
+        along, rest = self.along_scale(scales)
+        return along * np.sqrt(scales.variance), np.square(along) + rest
+
+
+def student_log_densities(nu, distances, n_seen):
+    """Log densities of Student's t without E log|Lambda|/2.
+
+    Parameters
+    ----------
+    nu : (K, n) or (K, 1)
+    distances : (K, n), d
+    n_seen : int, or int array (n,), P
+    """
+    constants = _log_gamma_ratio(0.5 * nu, 0.5 * n_seen) - 0.5 * n_seen * np.log(nu * np.pi)
+    return constants - 0.5 * (nu + n_seen) * np.log1p(distances / nu)
+
+
+def log_rise(nu):
+    """k(nu) = log(nu/2) + 1 - psi(nu/2), (...)."""
+    return np.log(0.5 * nu) + 1.0 - digamma(0.5 * nu)
+
+
+def log_prior_of(log_nu):
+    """Log density of log nu under the prior, and its derivatives: (..., T) -> (...), (..., T)."""
+    rates = _RATE * np.exp(log_nu)
+    return (_SHAPE * log_nu - rates + _LOG_PRIOR_CONSTANT).sum(axis=-1), _SHAPE - rates
+
+
+def _log_prior(nu):
+    """Log density of log nu under the prior."""
+    return _SHAPE * np.log(nu) - _RATE * nu + _LOG_PRIOR_CONSTANT
+
+
+def _own_bound(nu, counts, sums):
+    """What nu adds to the lower bound, given N and T."""
+    half = 0.5 * nu
+    return counts * (half * np.log(half) - gammaln(half)) + half * sums + _log_prior(nu)
+
+
+def _log_gamma_ratio(x, rise):
+    """log Gamma(x + rise) - log Gamma(x), without cancellation for large x."""
+    large = x > 1e4
+    safe = np.where(large, 1.0, x)
+    direct = gammaln(safe + rise) - gammaln(safe)
+    whole = x + rise
+    # Stirling's series, whose terms are subtracted one by one.
+    series = rise * np.log(whole) + (x - 0.5) * np.log1p(rise / x) - rise
+    series += (1.0 / whole - 1.0 / x) / 12.0 - (whole**-3 - x**-3.0) / 360.0
+    return np.where(large, series, direct)
+
+
+def _roots(counts, totals, start):
+    """nu with nu/2 [N k(nu) + T] + 2 - nu/10 = 0, by bisection of log nu and Newton's method.
+
+    Arrays (...) of N and T; NaN where one of them is.
+    """
+    low, high = np.full(counts.shape, np.log(_LEAST)), np.full(counts.shape, np.log(_MOST))
+    log_nu = np.log(np.broadcast_to(np.clip(start, _LEAST, _MOST), counts.shape))
+    for _ in range(_STEPS):
+        nu = np.exp(log_nu)
+        half = 0.5 * nu
+        rise = np.log(half) + 1.0 - digamma(half)
+        of_rows = half * (counts * rise + totals)
+        slope = of_rows + _SHAPE - _RATE * nu
+        curvature = of_rows - _RATE * nu + half * counts * (1.0 - half * zeta(2.0, half))
+        low, high = np.where(slope > 0, log_nu, low), np.where(slope > 0, high, log_nu)
+        newton = log_nu - np.divide(slope, curvature, out=np.full_like(slope, np.inf), where=curvature < 0)
+        step = np.where((low <= newton) & (newton <= high), newton, 0.5 * (low + high))
+        is_moving = np.abs(step - log_nu) >= 1e-14 * np.maximum(1.0, np.abs(log_nu))
+        if not is_moving.any():
+            break
+        log_nu = np.where(is_moving, step, log_nu)
+    return np.where(np.isnan(counts + totals), np.nan, np.exp(log_nu))

@@ -1,0 +1,253 @@
+"""What a fit with noise starts from: the core, the density of noise, and the rows far out."""
+
+import itertools
+import pickle
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from catalogue import COVARIANCE_TYPES, rows_around_mean, set_sizes, three_blobs
+from scipy.stats import chi2, multivariate_normal
+from sklearn.datasets import load_iris
+
+from sklearn_lrvb import LRVBGaussianMixture
+from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
+from sklearn_lrvb.gaussian_mixture.fitting.noise_density import core_of, default_log_density, far_out_of
+from sklearn_lrvb.gaussian_mixture.fitting.starts import Completion, OfCompleted
+from sklearn_lrvb.row_blocks import given_rows
+
+
+def with_outliers(n_samples=300, n_features=3, distance=50.0):
+    """Three clusters, of which the last 15 rows are outliers in all directions, in other units."""
+    X = three_blobs(n_samples, n_features)
+    directions = np.random.default_rng(0).normal(size=(15, n_features))
+    X[-15:] = distance * directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    return X
+
+
+def structure_of(covariance_type, n_features):
+    return COVARIANCE_STRUCTURES[covariance_type](2, n_features)
+
+
+def found(rows, covariance_type="full", reg_covar=0.0):
+    """Mean and covariance of the core, the log density, and the rows far out."""
+    completion = Completion(rows, needs_matrix=True) if rows.has_holes else None
+    core = core_of(rows, completion)
+    log_density = default_log_density(core, structure_of(covariance_type, rows.n_features), reg_covar)
+    is_far_out = far_out_of(core)
+    if completion is not None:
+        is_far_out = OfCompleted(completion.posterior, is_far_out)
+    far_out = np.asarray(rows.each(is_far_out, dtype=bool))
+    return core.mean + rows.origin, core.covariance, log_density, far_out
+
+
+def found_in(X, weights=None, **options):
+    return found(rows_around_mean(X, None, weights), **options)
+
+
+def assert_same(results, expected, rtol=1e-9):
+    for result, value in zip(results[:3], expected[:3], strict=True):
+        np.testing.assert_allclose(result, value, rtol=rtol, atol=1e-11)
+    np.testing.assert_array_equal(results[3], expected[3])
+
+
+# Invariance.
+
+
+@pytest.mark.parametrize("n_features", [1, 3, 12])
+def test_nothing_depends_on_the_coordinates(n_features):
+    X, rng = with_outliers(n_features=n_features), np.random.default_rng(1)
+    units = 10.0 ** rng.integers(-3, 4, size=n_features)
+    map_, shift = units[:, None] * rng.normal(size=(n_features, n_features)), rng.normal(size=n_features)
+    mean, covariance, log_density, far_out = found_in(X)
+    in_others = found_in(X @ map_.T + shift)
+    expected = map_ @ covariance @ map_.T
+    scale = np.sqrt(np.diag(expected))
+    np.testing.assert_allclose((in_others[0] - map_ @ mean - shift) / scale, 0.0, atol=1e-9)
+    np.testing.assert_allclose((in_others[1] - expected) / np.outer(scale, scale), 0.0, atol=1e-9)
+    np.testing.assert_allclose(in_others[2], log_density - np.linalg.slogdet(map_)[1], atol=1e-8)
+    np.testing.assert_array_equal(in_others[3], far_out)
+
+
+@pytest.mark.parametrize(
+    ("covariance_type", "units"), [("diag", [1e3, 1e-2, 7.0]), ("spherical", 40.0), ("tied", 1e-3)]
+)
+def test_densities_in_units(covariance_type, units):
+    X, units = with_outliers(), np.broadcast_to(units, 3)
+    log_density = found_in(X, covariance_type=covariance_type)[2]
+    in_units = found_in(X * units + 5.0, covariance_type=covariance_type)[2]
+    np.testing.assert_allclose(in_units, log_density - np.log(units).sum(), atol=1e-9)
+
+
+@pytest.mark.parametrize("n_sampled", [None, 200])
+def test_a_row_of_a_weight_is_so_many_rows(n_sampled, monkeypatch):
+    X = with_outliers()
+    weights = np.random.default_rng(0).integers(1, 4, size=len(X)).astype(float)
+    repeated = np.repeat(np.arange(len(X)), weights.astype(int))
+    if n_sampled is not None:
+        set_sizes(monkeypatch, sample_rows=n_sampled)
+    *results, far_out = found_in(X, weights)
+    assert_same((*results, far_out[repeated]), found_in(X[repeated]))
+
+
+@pytest.mark.parametrize("n_sampled", [None, 200])
+@pytest.mark.parametrize("has_holes", [False, True])
+def test_rows_in_parts_and_small_blocks_give_the_same(n_sampled, has_holes, monkeypatch):
+    X = with_outliers()
+    if has_holes:
+        X[np.arange(0, 250, 5), np.arange(50) % 3] = np.nan
+    if n_sampled is not None:
+        set_sizes(monkeypatch, sample_rows=n_sampled)
+    expected = found_in(X)
+    batches, chunks = [X[:7], X[7:200], X[200:]], da.from_array(X, chunks=(90, 3))
+    with dask.config.set(scheduler="synchronous"):
+        for given in (batches, chunks):
+            assert_same(found(given_rows(LRVBGaussianMixture(), given, reset=True).around_mean()), expected)
+    set_sizes(monkeypatch, most_rows=50, least_rows=1)
+    assert_same(found_in(X), expected)
+
+
+def test_what_says_which_rows_are_far_out_can_be_sent_to_them():
+    rows = rows_around_mean(with_outliers())
+    far_out = far_out_of(core_of(rows))
+    sent = pickle.loads(pickle.dumps(far_out))
+    np.testing.assert_array_equal(rows.each(sent, dtype=bool), rows.each(far_out, dtype=bool))
+
+
+# The core.
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 8])
+def test_normal_rows_have_the_covariance_of_their_core(n_features):
+    n_samples = 40_000
+    X = np.random.default_rng(0).normal(size=(n_samples, n_features))
+    mean, covariance, _, _ = found_in(X)
+    np.testing.assert_allclose(mean, 0.0, atol=8 / np.sqrt(n_samples))
+    np.testing.assert_allclose(covariance, np.eye(n_features), atol=8 / np.sqrt(n_samples))
+
+
+def test_how_far_outliers_are_does_not_matter_to_the_core():
+    near, far = found_in(with_outliers(distance=1e3)), found_in(with_outliers(distance=1e6))
+    assert_same((*far[:2], 0.0, far[3]), (*near[:2], 0.0, near[3]), rtol=1e-6)
+    assert np.abs(near[0]).max() < 10
+
+
+def test_where_most_rows_have_one_value_the_core_is_all_rows():
+    X = three_blobs(300, 3)
+    X[:, 1] = np.where(np.arange(300) % 5 == 0, X[:, 1], 0.0)
+    mean, covariance, log_density, _ = found_in(X)
+    np.testing.assert_allclose(mean, X.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(covariance, np.cov(X.T, ddof=0), rtol=1e-9, atol=1e-12)
+    assert np.isfinite(log_density)
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_the_core_has_the_shape_of_a_prior(covariance_type):
+    core, structure = core_of(rows_around_mean(three_blobs(300, 3))), structure_of(covariance_type, 3)
+    shaped = {"diag": np.diag(core.covariance), "spherical": np.mean(np.diag(core.covariance))}
+    expected = np.reshape(shaped.get(covariance_type, core.covariance), structure.identity.shape)
+    np.testing.assert_allclose(core.covariance_in(structure), expected, rtol=1e-13)
+
+
+# The density.
+
+
+def test_in_many_dimensions_the_density_is_the_normal_one_at_its_quantile():
+    X = with_outliers(n_features=20)
+    mean, covariance, log_density, _ = found_in(X)
+    at = mean + np.linalg.cholesky(covariance)[:, 0] * np.sqrt(chi2.ppf(0.999, 20))
+    np.testing.assert_allclose(log_density, multivariate_normal(mean, covariance).logpdf(at), rtol=1e-10)
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 5])
+def test_in_few_dimensions_it_is_that_of_the_box_around_the_ellipsoid(n_features):
+    corners = np.array(list(itertools.product([-1.0, 1.0], repeat=n_features)))
+    inner = np.random.default_rng(0).uniform(-0.9, 0.9, size=(100, n_features))
+    X = np.concatenate([corners, inner])
+    side = 2.0 * np.sqrt(n_features)
+    least = {1: 2.0 * side, 2: 2.0 * np.pi * 2.0}  # twice the interval, twice the circle of radius sqrt(2)
+    volume = least.get(n_features, side**n_features)
+    np.testing.assert_allclose(found_in(X)[2], -np.log(volume), rtol=1e-9)
+    if (
+        n_features == 5
+    ):  # The ranges span a cube; the ball around the mean reaches the corner farthest from it.
+        np.testing.assert_allclose(found_in(X, covariance_type="diag")[2], -np.log(2.0**5), rtol=1e-12)
+        core = core_of(rows_around_mean(X))
+        radius = np.linalg.norm(corners - core.mean - X.mean(axis=0), axis=1).max()
+        of_ball = found_in(X, covariance_type="spherical")[2]
+        np.testing.assert_allclose(of_ball, -5 * np.log(2 * radius), rtol=1e-12)
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_constant_columns_tell_no_noise(covariance_type):
+    X, reg_covar = three_blobs(300, 2), 1e-3
+    options = {"covariance_type": covariance_type, "reg_covar": reg_covar}
+    widened = found_in(np.column_stack([X, np.full(300, 7.1)]), **options)
+    narrow = found_in(X, **options)
+    np.testing.assert_array_equal(widened[3], narrow[3])
+    if covariance_type != "spherical":  # Its one variance is the mean of three then.
+        np.testing.assert_allclose(widened[2], narrow[2] - 0.5 * np.log(2 * np.pi * reg_covar), rtol=1e-9)
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_noise_gains_nothing_on_clean_rows(covariance_type):
+    tables = [load_iris().data]
+    for n_features in (1, 2, 6, 20):
+        rng = np.random.default_rng(0)
+        centers = 5 * rng.normal(size=(3, n_features))
+        tables.append(rng.normal(size=(400, n_features)) + centers[rng.integers(3, size=400)])
+    for X in tables:
+        fit = LRVBGaussianMixture(n_components=4, covariance_type=covariance_type, random_state=0).fit(X)
+        log_density = found_in(X, covariance_type=covariance_type, reg_covar=fit.reg_covar)[2]
+        # The log likelihood of a weight of noise is concave, and falls from this weight on.
+        excess, weight = np.expm1(log_density - fit.score_samples(X)), 0.005
+        assert (excess / (1.0 + weight * excess)).mean() < 0
+
+
+# The rows far out.
+
+
+@pytest.mark.parametrize("n_features", [2, 6])
+def test_outliers_are_far_out_and_clusters_are_not(n_features):
+    rng = np.random.default_rng(0)
+    clusters = [
+        rng.normal(size=(420, n_features)),
+        rng.normal(size=(120, n_features)) + 8,
+        2 * rng.normal(size=(60, n_features)) - 9,
+    ]
+    X = np.concatenate([*clusters, 1000 * rng.normal(size=(40, n_features))])
+    far_out = found_in(X)[3]
+    assert far_out[600:].all()
+    for cluster in np.split(far_out[:600], [420, 540]):
+        assert cluster.mean() < 0.5
+    assert far_out.mean() <= 0.1
+
+
+@pytest.mark.parametrize("n_features", [2, 6])
+def test_rows_that_are_the_same_are_not_far_out(n_features):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_features + 3, n_features))[rng.integers(n_features + 3, size=400)]
+    assert not found_in(X)[3].any()
+    # Nor are few rows, all of which are neighbours.
+    assert not found_in(rng.normal(size=(8, n_features)))[3].any()
+
+
+# Bad input.
+
+
+def test_too_few_rows():
+    with pytest.raises(
+        ValueError, match=r"X has 4 rows of 3 features, too few to tell noise.*\(b\) Use fewer"
+    ):
+        core_of(rows_around_mean(three_blobs(4, 3)))
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_columns_without_volume(covariance_type):
+    X = three_blobs(300, 2)
+    X = np.column_stack([X, X.sum(axis=1), np.zeros(300)])
+    assert np.isfinite(found_in(X, covariance_type=covariance_type, reg_covar=1e-6)[2])
+    if covariance_type != "spherical":
+        with pytest.raises(ValueError, match=r"X fills no volume.*its 4 columns.*\(b\) Raise reg_covar"):
+            found_in(X, covariance_type=covariance_type)

@@ -1,0 +1,336 @@
+"""Student's t components, as users meet them: the normal limit, refits, sums of scales, units, bad input."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from catalogue import (
+    TARGETS,
+    WITH_TAILS,
+    WITHOUT_NOISE,
+    dense,
+    deviations_of,
+    fitted,
+    mixture,
+    model_id,
+    n_labels,
+    overlapping,
+    posterior_of,
+    targets_of,
+    unique,
+    values_of,
+)
+from holed_rows import holed
+from robust_reference import RobustReference
+from scipy import stats
+
+every_model = pytest.mark.parametrize("model", WITH_TAILS, ids=model_id)
+WITH_BOTH = tuple({**model, "noise": -6.0} for model in WITH_TAILS[::2])
+FITTED = {"student": "shared", "student_by_component": "each"}
+
+
+X = overlapping(80)
+X[:20] *= 3.0  # Rows far out.
+
+
+def reference(model, estimator, rows):
+    """The same model by refits, and its fit; its log weights come with that of the noise as the last."""
+    alpha = estimator.weight_concentration_prior_
+    noise = {"noise": model["noise"], "noise_prior": (alpha, 2 * alpha)} if "noise" in model else {}
+    nu = np.broadcast_to(estimator.tails_, 2)
+    found = RobustReference.like(estimator, rows, nu=nu, fit_nu=FITTED.get(model["tails"]), **noise)
+    return found, found.fit(estimator.predict_proba(rows))
+
+
+def order_of(model, size):
+    """Where our parameters are among those of the reference."""
+    places = np.arange(size)
+    if "noise" not in model:
+        return places
+    n_tails = {"student": 1, "student_by_component": 2}.get(model["tails"], 0)
+    noise = size - n_tails - 1
+    return np.concatenate([places[:2], [noise], places[2:noise], places[noise + 1 :]])
+
+
+def flat_influence(model, estimator, row, perturb):
+    """Of all parameters, (D, ...)."""
+    found = []
+    for target in estimator._uncertainty.targets.parameters:
+        values = np.moveaxis(estimator.influence(row, target, perturb), 0, -1)  # (..., 1) or (..., P, 1)
+        values = np.moveaxis(values[..., 0], -1, 0) if perturb == "location" else values[None, ..., 0]
+        flat = [unique(model, one) if target == "precisions" else np.ravel(one) for one in values]
+        found.append(np.stack(flat, axis=1))
+    return np.concatenate(found)
+
+
+@pytest.mark.parametrize("model", WITH_TAILS + WITH_BOTH, ids=model_id)
+def test_covariance_and_influence_are_those_of_independent_refits(model):
+    estimator = mixture(model).fit(X)
+    refits, fit = reference(model, estimator, X)
+    order, sd = order_of(model, refits.size), estimator.posterior_std_
+    np.testing.assert_allclose(refits.means(fit.factors)[order], estimator.posterior_mean_, atol=1e-7)
+    some = np.random.default_rng(1).permutation(refits.size)[:4]
+    covariance = refits.covariance(fit, order[some])[order]
+    error = np.abs(covariance - estimator.posterior_covariance_[:, some]) / np.outer(sd, sd[some])
+    assert error.max() < 1e-6
+    row = int(np.argmax(np.abs(X).sum(axis=1)))  # the farthest, whose scale is smallest
+    for perturb, of_refits in (("weight", refits.weight_influence), ("location", refits.place_influence)):
+        expected = of_refits(fit, row)[order].reshape(len(sd), -1)
+        error = np.abs(flat_influence(model, estimator, X[[row]], perturb) - expected) / sd[:, None]
+        assert error.max() < 1e-6
+
+
+@pytest.mark.parametrize("model", WITH_TAILS[::2], ids=model_id)
+def test_scores_without_a_row_are_those_of_independent_refits(model):
+    estimator = mixture(model).fit(X)
+    refits, fit = reference(model, estimator, X)
+    found, scores = estimator.loo_score_samples(X), estimator.score_samples(X)
+    rows = [70, int(np.argmin(found - scores))]
+    expected = np.array([refits.left_out_score(fit, row) for row in rows])
+    error, change = np.abs(found[rows] - expected), np.abs(scores[rows] - expected)
+    np.testing.assert_array_less(error, 0.01 + 0.02 * change)
+
+
+# The normal distribution is the limit.
+
+
+@pytest.mark.parametrize("model", WITHOUT_NOISE[::5], ids=model_id)
+def test_many_degrees_of_freedom_are_normal(model):
+    normal, student = fitted(model), mixture({**model, "tails": 1e8}).fit(overlapping())
+    rows, sd = overlapping(), normal.posterior_std_
+    assert (np.abs(student.posterior_mean_ - normal.posterior_mean_) / sd).max() < 1e-6
+    np.testing.assert_allclose(student.posterior_std_, sd, rtol=1e-6)
+    for target in TARGETS:
+        error = student.influence(rows, target) - normal.influence(rows, target)
+        assert (np.abs(error) / deviations_of(normal, target)[..., None]).max() < 1e-6
+    np.testing.assert_allclose(student.leverage(rows), normal.leverage(rows), rtol=1e-6)
+    left_out = [estimator.loo_score_samples(rows) for estimator in (normal, student)]
+    np.testing.assert_allclose(*left_out, atol=1e-5)
+    table = [estimator.posterior_summary(method="lrvb", target=TARGETS) for estimator in (normal, student)]
+    np.testing.assert_allclose(*table, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("model", WITHOUT_NOISE[::9], ids=model_id)
+def test_many_degrees_of_freedom_are_normal_where_values_are_missing(model):
+    rows = holed(60)
+    normal, student = (mixture({**model, "tails": tails}).fit(rows) for tails in ("normal", 1e8))
+    found, expected = (estimator.impute(rows, return_std=True) for estimator in (student, normal))
+    np.testing.assert_allclose(found[0], expected[0], atol=1e-5)
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-5)
+    np.testing.assert_allclose(student.posterior_std_, normal.posterior_std_, rtol=1e-6)
+    np.testing.assert_allclose(student.missing_information(rows), normal.missing_information(rows), atol=1e-5)
+
+
+# Sums of scales.
+
+
+@pytest.mark.parametrize("model", [m for m in WITH_TAILS if m["prior"] == "flat"], ids=model_id)
+def test_sums_of_scales_follow_from_counts(model):
+    # Each component's E u (nu + distance) = nu + P, and the distances sum to what the precisions are made of.
+    estimator = fitted(model)
+    posterior, nu = posterior_of(estimator), np.broadcast_to(estimator.tails_, 2)
+    power = posterior.structure.power
+    total = np.sum(posterior.effective_degrees_of_freedom) * 2 / power + 2 * 2
+    left = nu @ estimator.mean_precision_ + total
+    assert left == pytest.approx((nu + 2) @ posterior.counts, rel=1e-9)
+
+
+@every_model
+def test_the_influence_of_far_rows_is_bounded(model):
+    # up to the logarithm of the distance, where degrees of freedom respond; that of normal rows is its square
+    rows = np.array([[4e3, 3e3], [4e5, 3e5]])
+    for target in TARGETS:
+        near, far = np.abs(fitted(model).influence(rows, target, perturb="weight")).reshape(2, -1).max(axis=1)
+        assert far < 2.0 * near
+
+
+@every_model
+def test_units_and_place_of_the_columns_do_not_matter(model):
+    kind = model["covariance_type"]
+    A = np.array([[2.0, 0.7], [-0.3, 0.5]]) if kind in ("full", "tied") else np.diag([30.0, 0.2])
+    A = np.diag([7.0, 7.0]) if kind == "spherical" else A
+    model = {**model, "reg_covar": 0.0, "init_params": mixture(model).fit(X).predict_proba(X)}
+    one, other = mixture(model).fit(X), mixture(model).fit(X @ A.T + [5.0, -3.0])
+    moved = X @ A.T + [5.0, -3.0]
+    np.testing.assert_allclose(other.predict_proba(moved), one.predict_proba(X), atol=1e-8)
+    np.testing.assert_allclose(other.means_, one.means_ @ A.T + [5.0, -3.0], rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(other.tails_, one.tails_, rtol=1e-7)
+    np.testing.assert_allclose(dense(model, other.scales_), A @ dense(model, one.scales_) @ A.T, rtol=1e-7)
+    np.testing.assert_allclose(other.leverage(moved), one.leverage(X), rtol=1e-7)
+    np.testing.assert_allclose(
+        other.influence(moved, perturb="weight"), one.influence(X, perturb="weight") @ A.T, atol=1e-7
+    )
+    if model["tails"] in FITTED:
+        np.testing.assert_allclose(other.tails_std_, one.tails_std_, rtol=1e-7)
+
+
+# Attributes, tables and draws of rows.
+
+
+@every_model
+def test_attributes_and_the_table_tell_scales_and_covariances_apart(model):
+    estimator, P = fitted(model), 2
+    nu = np.broadcast_to(estimator.tails_, 2)
+    by_component = (nu / (nu - 2)).reshape(2, *[1] * (estimator.scales_.ndim - 1))
+    factor = by_component[0] if model["covariance_type"] == "tied" else by_component
+    np.testing.assert_allclose(estimator.covariances_, factor * estimator.scales_, rtol=1e-12)
+    summary = estimator.posterior_summary(method="lrvb")
+    kinds = summary.index.str.extract(r"(\w+)\[")[0].unique().tolist()
+    expected = ["weight", "log_weight", "mean", "precision", "scale", "covariance"]
+    assert kinds == [*expected, "tail"] if model["tails"] in FITTED else expected
+    if model["tails"] in FITTED:
+        tails = summary[summary.index.str.startswith("tail[")]
+        np.testing.assert_allclose(tails["mean"], np.ravel(estimator.tails_))
+        np.testing.assert_allclose(tails["sd"], np.ravel(estimator.tails_std_))
+        assert np.shape(estimator.tails_) == np.shape(estimator.tails_std_)
+        # with degrees of freedom uncertain, so are covariances, more than scales are
+        relative = (
+            estimator.covariances_std_ / estimator.covariances_,
+            estimator.scales_std_ / estimator.scales_,
+        )
+        with np.errstate(invalid="ignore"):
+            assert np.all(np.abs(relative[0]) != np.abs(relative[1]))
+    else:
+        assert np.ndim(estimator.tails_) == 0
+        assert not hasattr(estimator, "tails_std_")
+        np.testing.assert_allclose(estimator.covariances_std_, factor * estimator.scales_std_, rtol=1e-12)
+    assert len(estimator.posterior_names_) == len(estimator.posterior_std_) == len(estimator.posterior_mean_)
+    assert P * n_labels(model) == estimator.means_.size
+
+
+@pytest.mark.parametrize("tails", [2.0, 1.0])
+def test_two_degrees_of_freedom_have_no_covariances(tails):
+    estimator = mixture({"tails": tails}).fit(X)
+    assert estimator.scales_.shape == (2, 2, 2)
+    message = rf"Component 0 has no covariance: it has {tails:g} degrees of freedom.*scales_"
+    for name in ("covariances_", "covariances_std_"):
+        assert not hasattr(estimator, name)
+        with pytest.raises(AttributeError, match=message):
+            getattr(estimator, name)
+    summary = estimator.posterior_summary(method="lrvb")
+    assert not summary.index.str.startswith("covariance").any()
+    assert summary.index.str.startswith("scale[").sum() == 6
+    with pytest.raises(ValueError, match="Component 0 has no covariance"):
+        estimator.posterior_summary(target="covariances", method="lrvb")
+    rows, _ = estimator.sample(10)
+    assert np.isfinite(rows).all()
+    with pytest.raises(AttributeError, match="has no attribute 'covariances_'"):
+        mixture({"tails": tails}).covariances_
+
+
+@every_model
+def test_rows_are_drawn_from_the_mixture(model):
+    estimator = copy.deepcopy(fitted(model)).set_params(random_state=3)
+    rows, labels = estimator.sample(4000)
+    assert np.bincount(labels).sum() == 4000
+    nu, scales = np.broadcast_to(estimator.tails_, 2), dense(model, estimator.scales_)
+    for k in range(2):
+        away = rows[labels == k] - estimator.means_[k]
+        distances = np.einsum("np,pq,nq->n", away, np.linalg.inv(scales[k]), away)
+        assert stats.kstest(distances / 2, stats.f(2, nu[k]).cdf).pvalue > 1e-3
+    moved = copy.deepcopy(estimator)
+    moved.scales_ = 4.0 * moved.scales_
+    np.testing.assert_allclose(moved.set_params(random_state=3).sample(4000)[0].std(), rows.std(), rtol=2.0)
+
+
+def test_missing_values_have_the_spread_of_students_t():
+    # with so many rows that the parameters are known, that of the conditional distribution
+    rng = np.random.default_rng(0)
+    rows = rng.standard_t(5, size=(60, 3)) @ (np.eye(3) + 0.4)
+    estimator = mixture({"tails": 5.0}, 1).fit(rows, sample_weight=np.full(60, 1e7))
+    asked = rows[:6].copy()
+    asked[:3, 0] = asked[3:, 1:] = np.nan
+    _, deviations = estimator.impute(asked, return_std=True)
+    for row, deviation in zip(asked, deviations, strict=True):
+        hidden = np.isnan(row)
+        seen, scale, away = ~hidden, estimator.scales_[0], (row - estimator.means_[0])[~hidden]
+        of_seen = np.linalg.inv(scale[np.ix_(seen, seen)])
+        across = scale[np.ix_(hidden, seen)]
+        conditional = scale[np.ix_(hidden, hidden)] - across @ of_seen @ across.T
+        factor = (5.0 + away @ of_seen @ away) / (5.0 + seen.sum() - 2.0)
+        np.testing.assert_allclose(deviation[hidden] ** 2, factor * np.diag(conditional), rtol=1e-4)
+
+
+def test_spreads_that_do_not_exist_are_infinite():
+    rows = holed(60)
+    asked = np.array([[0.3, np.nan, np.nan], [0.3, 1.0, np.nan]])[:, : rows.shape[1]]
+    _, deviations = mixture({"tails": 1.0}).fit(rows).impute(asked, return_std=True)
+    assert np.isinf(deviations[0, 1]) and np.isfinite(deviations[1, 2])
+
+
+# Copies, arrays set by hand, continued fits, and what is refused.
+
+
+@pytest.mark.parametrize("model", WITH_TAILS[::3] + WITH_BOTH[:1], ids=model_id)
+def test_copies_answer_the_same(model):
+    estimator = mixture(model).fit(X)
+    for twin in (pickle.loads(pickle.dumps(estimator)), copy.deepcopy(estimator)):
+        for target in targets_of(estimator):
+            np.testing.assert_array_equal(values_of(twin, target), values_of(estimator, target))
+            np.testing.assert_array_equal(deviations_of(twin, target), deviations_of(estimator, target))
+        np.testing.assert_array_equal(twin.score_samples(X), estimator.score_samples(X))
+        np.testing.assert_allclose(twin.influence(X), estimator.influence(X), rtol=1e-12)
+
+
+@every_model
+def test_predictions_follow_tails_that_are_set_by_hand(model):
+    estimator = copy.deepcopy(fitted(model))
+    before = estimator.score_samples([[90.0, 0.0]])
+    known = estimator.tails_
+    estimator.tails_ = known / 2  # Rows far out are more likely.
+    assert estimator.score_samples([[90.0, 0.0]]) > before + 1.0
+    with pytest.raises(ValueError, match="Changed since the fit: tails_"):
+        estimator.means_std_
+    for wrong, message in ((0.0 * known, "tails_: it must be above 0"), (np.ones(3), "tails_ has shape")):
+        estimator.tails_ = wrong
+        with pytest.raises(ValueError, match=message):
+            estimator.score_samples(X)
+
+
+def test_a_continued_fit_may_have_another_number_of_degrees_of_freedom():
+    fresh, continued = (mixture({"tails": tails, "moves": None}).fit(X) for tails in (5.0, 4.0))
+    continued.set_params(tails=5.0, warm_start=True).fit(X)
+    assert (np.abs(continued.posterior_mean_ - fresh.posterior_mean_) / fresh.posterior_std_).max() < 1e-5
+    assert continued.tails_ == 5.0
+    for tails in ("student", "normal"):
+        with pytest.raises(ValueError, match=rf"tails=5\.0; now noise=None and tails='{tails}'"):
+            continued.set_params(tails=tails).fit(X)
+
+
+def test_scikit_learns_class_is_refused_by_name():
+    estimator = mixture({"tails": 4.0}).fit(X)
+    with pytest.raises(ValueError, match=r"no Student's t components, and this fit has tails=4\.0\. \(a\)"):
+        estimator.to_sklearn()
+
+
+@pytest.mark.parametrize("tails", [0, -1.0, np.nan, np.inf, "cauchy", None, [4.0, 4.0]])
+def test_tails_that_are_none_are_refused(tails):
+    with pytest.raises(ValueError, match="The 'tails' parameter of LRVBGaussianMixture must be"):
+        mixture({"tails": tails}).fit(X)
+
+
+def test_parts_that_a_fit_does_not_have_are_refused_by_name():
+    with pytest.raises(ValueError, match=r"student_by_component.*\(a\) Use tails='student'"):
+        mixture({"tails": "student_by_component", "covariance_type": "tied"}).fit(X)
+    normal, fixed = mixture({}).fit(X), mixture({"tails": 4.0}).fit(X)
+    for estimator, name in ((normal, "scales"), (normal, "tails"), (fixed, "tails"), (fixed, "log_tails")):
+        with pytest.raises(ValueError, match=f"target='{name}' belongs to fits with tails="):
+            estimator.influence(X, name)
+        assert not hasattr(estimator, f"{name}_std_")
+    with pytest.raises(ValueError, match=r"no dual solver.*primal"):
+        estimator._uncertainty.source.information(1, "dual")
+
+
+# Which rows decide.
+
+
+def test_rows_that_decide_the_degrees_of_freedom_are_found():
+    estimator = mixture({"tails": "student"}, 1).fit(X[:53])
+    named = estimator.deciding_rows(X[:53], "tail[all]", threshold=1.5 * estimator.tails_, max_share=0.3)
+    assert named.found and named.confirmed > 1.5 * estimator.tails_
+    by_function = estimator.deciding_rows(
+        X[:53], lambda m: float(m.tails_), threshold=1.5 * estimator.tails_, max_share=0.3
+    )
+    np.testing.assert_array_equal(by_function.rows, named.rows)
+    np.testing.assert_allclose(by_function.first_order_path, named.first_order_path, rtol=1e-4)
