@@ -11,7 +11,7 @@ PAGES = {
     "accuracy": (
         "Accuracy",
         "coverage trust exactness corrected_coverage grouped_coverage missing_values missing_exactness "
-        "imputation leave_one_out several_starts number_of_clusters surplus peers",
+        "imputation leave_one_out several_starts number_of_clusters surplus outliers heavy_tails peers",
     ),
     "paper": (
         "The paper's experiments",

@@ -14,10 +14,10 @@ def normal_noise(rng, shape):
     return rng.standard_normal(shape)
 
 
-def heavy_noise(rng, shape):
+def heavy_noise(rng, shape, degrees_of_freedom=_DEGREES_OF_FREEDOM):
     """Multivariate t rows of unit covariance."""
-    squares = rng.chisquare(_DEGREES_OF_FREEDOM, size=(shape[0], 1))
-    return rng.standard_normal(shape) * np.sqrt((_DEGREES_OF_FREEDOM - 2) / squares)
+    squares = rng.chisquare(degrees_of_freedom, size=(shape[0], 1))
+    return rng.standard_normal(shape) * np.sqrt((degrees_of_freedom - 2) / squares)
 
 
 def skew_noise(rng, shape):
@@ -48,12 +48,16 @@ class Population:
 
     def draw(self, rng, n_samples):
         """Rows with random labels, (n_samples, P)."""
+        return self.labelled(rng, n_samples)[0]
+
+    def labelled(self, rng, n_samples):
+        """Rows (n_samples, P), and the components from which they are drawn (n_samples,)."""
         n_components, n_features = self.means.shape
         labels = rng.choice(n_components, size=n_samples, p=self.weights)
         X = self.noise(rng, (n_samples, n_features))
         for k, (mean, root) in enumerate(zip(self.means, self.roots, strict=True)):
             X[labels == k] = mean + X[labels == k] @ root
-        return X
+        return X, labels
 
 
 @dataclass(frozen=True)
