@@ -16,6 +16,10 @@ GROUPS = {
         "plot_influence_landscape.py",
         "plot_deciding_rows.py",
     ),
+    "Outliers and heavy tails": (
+        "plot_noise.py",
+        "plot_heavy_tails.py",
+    ),
     "Priors, weights, groups and missing values": (
         "plot_prior.py",
         "plot_weighted_rows.py",

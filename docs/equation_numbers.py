@@ -14,6 +14,7 @@ PAGE_LETTERS = {
     "theory/exact_posterior": "P",
     "theory/partitions": "PA",
     "theory/missing_values": "V",
+    "theory/outliers_and_heavy_tails": "O",
     "theory/fitting": "F",
     "theory/influence": "I",
     "theory/errata": "E",

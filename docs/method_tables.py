@@ -43,6 +43,10 @@ QUESTIONS = {
             "partition_posterior predict predict_proba",
             "which_clusters",
         ),
+        "Outliers and heavy tails": (
+            "noise_weight_std_ tails_std_ scales_std_ predict predict_proba",
+            "outliers_and_heavy_tails",
+        ),
         "What if values are missing?": (
             "missing_information impute sample_imputations",
             "rows_with_holes",

@@ -135,4 +135,5 @@ print(f"deciding rows out {more_of_the_smaller_without(answer.rows):.3f}")
 # outliers: each of them may be right. Their number is an upper bound: a smaller set may
 # exist. And if the search finds none, there may still be one.
 #
-# Read on: :ref:`sphx_glr_gallery_plot_prior.py` asks the same about the prior.
+# Read on: :ref:`sphx_glr_gallery_plot_noise.py` keeps rows that belong to no cluster out
+# of the clusters; :ref:`sphx_glr_gallery_plot_prior.py` asks the same about the prior.

@@ -140,7 +140,8 @@ plt.show()
 # estimates move without a digit. As a first-order measure it underestimates the largest
 # moves: without the first digit they move by 2.3 standard deviations, not 1.9. Both
 # measures judge outliers by a fit in which these take part: enough of them form a
-# cluster of their own, and neither finds them.
+# cluster of their own, and neither finds them. (A mixture with a component for them keeps
+# them out: :ref:`sphx_glr_gallery_plot_noise.py`.)
 #
 # Read on: :ref:`sphx_glr_gallery_plot_influence_landscape.py` asks not how far, but in
 # which direction.

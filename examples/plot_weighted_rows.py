@@ -156,7 +156,8 @@ for target, name, estimate in (
 # group is 4.98 +- 0.06, as 60 surveys confirm, where the fit says 0.11. Pass
 # ``groups=range(len(X))``. Where the model is wrong, the sandwich holds better: in the
 # benchmarks, 95 % intervals of 2,000 rows with heavy tails hold the truth in 71 % of the
-# cases at worst, and in 92 % by the sandwich.
+# cases at worst, and in 92 % by the sandwich. (A better model for heavy tails:
+# :ref:`sphx_glr_gallery_plot_heavy_tails.py`.)
 #
 # Read on: :ref:`sphx_glr_gallery_plot_rows_that_belong_together.py` has rows that are not
 # independent of each other, such as several digits of one person.
