@@ -288,10 +288,14 @@ def resolve_prior(estimator, rows, completion=None, core=None):
         given = _given_numbers("mean_prior", estimator.mean_prior, (n_features,), wanted)
         check_argument("mean_prior", np.abs(given).max())
         mean = given - rows.origin
+    tails = resolve_tails(estimator.tails, parts, n_components, estimator.covariance_type)
     if estimator.covariance_prior is None:
         covariance, ridge = _empirical_covariance(rows, structure, reg_covar, core or completion)
+        n_rows = 1.0 if tails is None else _rows_of_default_prior(degrees_of_freedom, tails, n_features)
+        scatter, ridge = n_rows * covariance, n_rows * ridge
     else:
-        covariance, ridge = _given_covariance(estimator, structure), 0.0
+        scatter = covariance = _given_covariance(estimator, structure)
+        ridge = 0.0
     weights = WEIGHT_PRIORS[estimator.weight_concentration_prior_type](concentration, n_components)
     background = None
     if core is not None:
@@ -304,14 +308,28 @@ def resolve_prior(estimator, rows, completion=None, core=None):
         mean_precision=mean_precision,
         mean=mean,
         degrees_of_freedom=degrees_of_freedom,
-        covariance=covariance,
+        covariance=scatter,
         independent=estimator.factorization == "independent",
         reg_covar=reg_covar,
         resolution=np.zeros(n_features),
         ridge=ridge,
-        tails=resolve_tails(estimator.tails, parts, n_components, estimator.covariance_type),
+        tails=tails,
         background=background,
     )
+
+
+def _rows_of_default_prior(degrees_of_freedom, tails, n_features):
+    """The number of rows with the covariance of X that the default `covariance_prior` of tails stands for.
+
+    With normal components it is one, as in scikit-learn, though the prior counts as nu_0 rows. So the prior
+    expects covariances of C / nu_0, which the data correct: every row tells P / 2 about the log of a scale.
+    With nu degrees of freedom it tells only the share nu / (nu + P) of that, and in many columns the prior
+    would decide: for 3000 rows of t_5 in three clusters and 50 columns, nu was 0.7 by fit, and scales were
+    a fourteenth of the true ones. Under a prior that counts as nu_0 / 2 rows, and so expects half the
+    covariance of X, nu is 4.5. Of several such multiples it has the highest bounds.
+    """
+    share_of_prior = n_features / (tails.nu.mean() + n_features)
+    return 1.0 + max(0.5 * degrees_of_freedom - 1.0, 0.0) * share_of_prior
 
 
 def _log_density_of_noise(noise, core, structure, reg_covar):

@@ -38,7 +38,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.prediction import (
 from sklearn_lrvb.gaussian_mixture.fitted import FittedMixture, arrays_to_sample, checked_array, model_of
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent, Race
 from sklearn_lrvb.gaussian_mixture.fitting.noise_cost import costly_noise
-from sklearn_lrvb.gaussian_mixture.fitting.noise_density import NoiseAtStart
+from sklearn_lrvb.gaussian_mixture.fitting.noise_density import rules_of_far_out
 from sklearn_lrvb.gaussian_mixture.fitting.row_span import AscentInSpan, RowSpan
 from sklearn_lrvb.gaussian_mixture.fitting.starts import (
     STANDARDIZED_KMEANS,
@@ -105,9 +105,10 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
 
     init_params : {'kmeans', 'k-means++', 'random', 'random_from_data'}, array-like of shape \
             (n_samples, n_components) or callable, default='kmeans'
-        How the first responsibilities (probabilities of the components, by row) are made; an array, whose
-        rows sum to one, is taken for them. A callable makes them from ``(X, n_components, random_state)``,
-        where X has no rows of weight zero, and missing values are filled in.
+        How the first responsibilities (probabilities of the components, by row) are made. An array, whose
+        rows sum to one, is taken for them; with `noise` it may have one more column, the last. A callable
+        makes them from ``(X, n_components, random_state)``, where X has no rows of weight zero, and missing
+        values are filled in.
 
     weight_concentration_prior_type : {'dirichlet_process', 'dirichlet_distribution'}, \
             default='dirichlet_process'
@@ -121,7 +122,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         Number b0 of prior observations of the means, between 1e-70 and 1e15; None means 1.
 
     mean_prior : array-like of shape (n_features,), default=None
-        Prior mean m0 of the means, in units of X; None means the mean of X (with `noise`, of its core).
+        Prior mean m0 of the means, in units of X; None means the mean of X (with `noise`, of the central
+        three quarters of the rows).
 
     degrees_of_freedom_prior : float or None, default=None
         Degrees of freedom nu0 of the Wishart priors, greater than ``n_features - 1``; None means
@@ -130,8 +132,9 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
     covariance_prior : float or array-like, default=None
         C0, in squared units of X: the inverse of the Wishart's scale matrix, of shape (n_features,
         n_features), for 'full' and 'tied'; twice the gamma's rate, of shape (n_features,) for 'diag' and a
-        number for 'spherical'. Positive (definite). None means the covariance of X (with `noise`, of its
-        core), its diagonal or the mean of that, with `reg_covar` added where it is singular.
+        number for 'spherical'. Positive (definite). None means the covariance of X, its diagonal or the mean
+        of that, with `reg_covar` added where it is singular; with `noise`, of the central three quarters of
+        the rows; with `tails`, times 1 + max(nu0 / 2 - 1, 0) P / (nu + P), nu being 3 where it is fitted.
 
     random_state : int, RandomState instance or None, default=None
         Seeds the starts and :meth:`sample`. Of more than 131,072 rows, k-means sees a sample of that many.
@@ -576,32 +579,31 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
             return [lambda ascent: ascent.start_from(responsibilities, prior)], None, False
 
         is_named = isinstance(init_params, str)
-        noise = [None]
-        if core is not None and is_named:
-            noise = [NoiseAtStart(rows, core, spares_clusters) for spares_clusters in (True, False)]
+        rules = [None]
+        if is_named and (core is not None or prior.tails is not None):
+            rules = rules_of_far_out(rows, n_components, completion, core)
 
-        def drawn(kind, noise, random_state, ascent):
+        def drawn(kind, far_out, random_state, ascent):
             if callable(kind):
                 responsibilities = given_responsibilities(
                     given, rows, kind, prior.structure, random_state, completion
                 )
             else:
                 responsibilities = starting_responsibilities(
-                    rows, n_components, kind, random_state, prior.flat, completion, noise
+                    rows, n_components, kind, random_state, prior.flat, completion, far_out
                 )
             return ascent.start_from(responsibilities, prior)
 
-        random_state, n_init = check_random_state(self.random_state), max(self.n_init, len(noise))
+        random_state, n_init = check_random_state(self.random_state), max(self.n_init, len(rules))
         kinds = kinds_of_starts(init_params, n_components, n_init) if is_named else [init_params] * n_init
         if self.n_init == 1:
             kinds = kinds[:1] * n_init
-        # With noise there are two rules of which rows start as noise, which take turns.
-        rules = itertools.cycle(noise)
-        starts = [functools.partial(drawn, kind, next(rules), random_state) for kind in kinds]
+        in_turn = zip(kinds, itertools.cycle(rules), strict=False)
+        starts = [functools.partial(drawn, kind, far_out, random_state) for kind, far_out in in_turn]
         once_more = None
         if is_named and init_params == "kmeans" and n_components > 1 and self.n_init == 1:
             same_state = check_random_state(self.random_state)
-            once_more = functools.partial(drawn, STANDARDIZED_KMEANS, noise[0], same_state)
+            once_more = functools.partial(drawn, STANDARDIZED_KMEANS, rules[0], same_state)
         return starts, once_more, True
 
     def _start_from_arrays(self, rows, prior):

@@ -24,6 +24,7 @@ from catalogue import (
 from holed_rows import holed
 from robust_reference import RobustReference
 from scipy import stats
+from sklearn.cluster import KMeans
 
 every_model = pytest.mark.parametrize("model", WITH_TAILS, ids=model_id)
 WITH_BOTH = tuple({**model, "noise": -6.0} for model in WITH_TAILS[::2])
@@ -320,6 +321,51 @@ def test_parts_that_a_fit_does_not_have_are_refused_by_name():
         assert not hasattr(estimator, f"{name}_std_")
     with pytest.raises(ValueError, match=r"no dual solver.*primal"):
         estimator._uncertainty.source.information(1, "dual")
+
+
+# The default prior, and starts.
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical"])
+@pytest.mark.parametrize(("tails", "nu"), [(4.0, 4.0), ("student", 3.0), (1e9, 1e9)])
+def test_the_default_prior_expects_wider_clusters(covariance_type, tails, nu):
+    rows = np.random.default_rng(0).standard_t(5, size=(60, 7)) * np.arange(1, 8)
+    model = {"covariance_type": covariance_type, "max_iter": 0}
+    normal, heavy = mixture(model).fit(rows), mixture({**model, "tails": tails}).fit(rows)
+    expected = (1.0 + 2.5 * 7 / (nu + 7)) * normal.covariance_prior_
+    np.testing.assert_allclose(heavy.covariance_prior_, expected, rtol=1e-12)
+
+
+def test_in_many_columns_the_prior_does_not_decide_the_tails():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(300, 40)) / np.sqrt(rng.chisquare(5, size=300) / 5)[:, None]
+    estimator = mixture({"tails": "student"}, 1).fit(rows)
+    assert abs(np.log(estimator.tails_ / 5.0)) < 0.25
+    assert abs(np.linalg.slogdet(estimator.scales_[0])[1] / 40) < 0.4
+
+
+@pytest.mark.parametrize("tails", [4.0, "student"])
+def test_starts_give_no_component_to_a_few_rows_far_out(tails):
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], [66, 66])
+    rows = rng.standard_t(5, size=(132, 3))
+    rows[66:, 0] += 6.0
+    rows[[60, 61, 62, 63, 64, 65, 126, 127, 128, 129, 130, 131]] = rng.uniform(-8.0, 14.0, size=(12, 3))
+    start_at = {
+        "k-means": np.eye(2)[KMeans(2, n_init=1, random_state=0).fit_predict(rows)],
+        "the truth": np.eye(2)[labels],
+        "default": "kmeans",
+    }
+    bounds = {
+        name: mixture({"tails": tails, "init_params": start}).fit(rows).lower_bound_
+        for name, start in start_at.items()
+    }
+    assert bounds["default"] > bounds["the truth"] - 0.1 > bounds["k-means"] + 1.0
+
+
+def test_as_many_components_as_rows_start_from_all_of_them():
+    estimator = mixture({"tails": 4.0}, 10, moves=None).fit(X[:10])
+    assert estimator.converged_
 
 
 # Which rows decide.

@@ -1,4 +1,4 @@
-"""What a fit with noise starts from: the core of the rows, the density of noise, and the rows far out.
+"""What fits of rows with outliers start from: the core, the density of noise, and the rows far out.
 
 All of it is made from the rows where they are few, and otherwise from a sample that depends on no random
 numbers; rows with holes are completed. A row of weight w counts as w rows.
@@ -9,7 +9,9 @@ numbers; rows with holes are completed. A row of weight w counts as w rows.
   default prior.
 * The *density* of noise is one over a volume. It is larger than what the components cover, so that clean rows
   are not lost to noise.
-* Rows *far out* have few others near them, in the metric of the core. They start as noise.
+* Rows *far out* have few others near them, in the metric of the core. With noise they start as noise. With
+  heavy tails they start in the component of the nearest center, but are not among the rows that centers are
+  made from: k-means would give a component to a few of them.
 
 None of them depends on the coordinates: under x -> A x + b the volume changes by the factor |det A|, and the
 same rows are far out.
@@ -248,7 +250,37 @@ def _log_volume_of_ranges(core, structure):
     return np.log(radii / np.sqrt(variances)).sum() + log_volume_of_ball(len(variances))
 
 
-class NoiseAtStart:
+class FarOutAtStart:
+    """The rows far out, which starts are not made from.
+
+    Parameters
+    ----------
+    core : Core of the rows
+    spares_clusters : bool, default=True
+        Whether rows that are no farther from others than these are from theirs do not count as far out.
+
+    Attributes
+    ----------
+    are_noise : bool, whether they start as noise
+    sample_rows : int, largest number of rows that a start may be made from
+    """
+
+    are_noise = False
+    sample_rows = _FEW_ROWS
+
+    def __init__(self, core, spares_clusters=True):
+        self._core, self._far_out = core, far_out_of(core, spares_clusters)
+
+    def kept(self, sample):
+        """Which rows of a sample without holes are not far out, int array."""
+        return np.flatnonzero(~sample.each(self._far_out, dtype=bool))
+
+    def beside(self, responsibilities, centers, sample):
+        """Responsibilities of all labels, given those of the components: they are the same."""
+        return responsibilities
+
+
+class NoiseAtStart(FarOutAtStart):
     """The rows that start as noise.
 
     Of few rows they are those far out. Of more rows only a sample is looked at: noise are those that are
@@ -257,29 +289,19 @@ class NoiseAtStart:
     Parameters
     ----------
     rows : Rows that count
-    core : Core of the rows
-    spares_clusters : bool
-        Whether rows that are no farther from others than these are from theirs are left to the components.
-
-    Attributes
-    ----------
-    sample_rows : int, largest number of rows that a start may be made from
+    core, spares_clusters : as of `FarOutAtStart`
     """
 
-    sample_rows = _FEW_ROWS
+    are_noise = True
 
     def __init__(self, rows, core, spares_clusters):
-        self._core, self._far_out = core, far_out_of(core, spares_clusters)
+        super().__init__(core, spares_clusters)
         self._are_few = rows.n_samples <= _FEW_ROWS
         if self._are_few:
             in_memory = rows.in_memory()
             if core.completion is not None:
                 in_memory = core.completion.completed(in_memory)
             self._flags = in_memory.each(self._far_out, dtype=bool)
-
-    def kept(self, sample):
-        """Which rows of a sample without holes are not far out, int array."""
-        return np.flatnonzero(~sample.each(self._far_out, dtype=bool))
 
     def beside(self, responsibilities, centers, sample):
         """Responsibilities of components and noise: callable RowBlock -> (n, K + 1).
@@ -346,13 +368,32 @@ class BeyondCenters:
         return self.distances(block) > self.radii[self.labels(block)]
 
 
+def rules_of_far_out(rows, n_components, completion, core):
+    """The rules of which rows starts are not made from, which take turns: list of FarOutAtStart or None.
+
+    With noise there are two: one or the other finds the better fit where small clusters or many outliers
+    are far out.
+
+    Parameters
+    ----------
+    rows : Rows that count
+    n_components : int
+    completion : Completion of rows with holes, or None
+    core : Core of the rows where there is noise, or None
+    """
+    if core is not None:
+        return [NoiseAtStart(rows, core, spares_clusters) for spares_clusters in (True, False)]
+    can_be_far_out = n_components > 1 and rows.n_samples > rows.n_features + 1 and np.any(rows.variances)
+    return [FarOutAtStart(core_of(rows, completion))] if can_be_far_out else [None]
+
+
 def far_out_of(core, spares_clusters=True):
     """Which complete rows are far out: callable RowBlock -> bool (n,), the same wherever the rows are.
 
     Parameters
     ----------
     core : Core
-    spares_clusters : bool, as in `NoiseAtStart`
+    spares_clusters : bool, as of `FarOutAtStart`
     """
     n_rows = min(int(np.ceil(core.sample.total_weight)), _NEIGHBOUR_ROWS)
     points = (_values(core.sample.thinned(n_rows)) - core.mean) @ core.whitener.T

@@ -96,7 +96,7 @@ def kinds_of_starts(init_params, n_components, n_init):
     return list(islice(chain([first, STANDARDIZED_KMEANS], cycle(_IN_TURN)), n_init))
 
 
-def starting_responsibilities(rows, n_components, kind, random_state, is_flat, completion=None, noise=None):
+def starting_responsibilities(rows, n_components, kind, random_state, is_flat, completion=None, far_out=None):
     """Responsibilities to start from.
 
     Parameters
@@ -110,20 +110,20 @@ def starting_responsibilities(rows, n_components, kind, random_state, is_flat, c
         row gives a component no posterior.
     completion : Completion or None, default=None
         That of rows with holes, which start as if they were complete.
-    noise : NoiseAtStart or None, default=None
-        The rows that start as noise. The others are those that starts are made from.
+    far_out : FarOutAtStart or None, default=None
+        The rows that starts are not made from. With noise they start as noise; otherwise like all others.
 
     Returns
     -------
     responsibilities : array or sparse array (n_samples, n_labels), or callable RowBlock -> (n, L)
-        Sparse where most are zero; a function where there are more rows than `SAMPLE_ROWS`, or noise.
+        Sparse where most are zero; a function where there are more rows than `SAMPLE_ROWS`, or rows far out.
     """
-    if kind.init_params == "random" and noise is None:
+    if kind.init_params == "random" and far_out is None:
         return _random(rows, n_components, random_state)
-    if kind.init_params == "kmeans" and n_components == 1 and noise is None:
+    if kind.init_params == "kmeans" and n_components == 1 and far_out is None:
         return _all_in_one
     units = _units_of(rows) if kind.is_standardized else None
-    start = _StartingRows(rows, n_components, random_state, completion, units, noise)
+    start = _StartingRows(rows, n_components, random_state, completion, units, far_out)
     if kind.init_params == "random":
         return start.at_random()
     if kind.init_params == "kmeans":
@@ -158,10 +158,10 @@ class _StartingRows:
     ----------
     rows, n_components, random_state, completion : as in `starting_responsibilities`
     units : (P,), of the columns between which distances are taken; or None, for the columns as they are
-    noise : NoiseAtStart or None
+    far_out : FarOutAtStart or None
     """
 
-    def __init__(self, rows, n_components, random_state, completion, units=None, noise=None):
+    def __init__(self, rows, n_components, random_state, completion, units=None, far_out=None):
         self._has_all = rows.n_samples <= SAMPLE_ROWS
         self._rows = rows.in_memory() if self._has_all else rows
         self._completion = completion
@@ -170,9 +170,9 @@ class _StartingRows:
         self._n_components = n_components
         self._random_state = random_state
         self._units = units
-        self._noise = noise
-        if noise is not None:
-            self._has_all = self._has_all and rows.n_samples <= noise.sample_rows
+        self._far_out = far_out
+        if far_out is not None:
+            self._has_all = self._has_all and rows.n_samples <= far_out.sample_rows
 
     def by_kmeans(self):
         """Rows in the clusters of k-means."""
@@ -188,14 +188,14 @@ class _StartingRows:
             kmeans.set_params(tol=kmeans.tol * variance / unweighted if unweighted > 0 else 0.0)
         with openmp_threads(1 if X.size * self._n_components < _MIN_PRODUCTS_FOR_THREADS else None):
             kmeans.fit(X, sample_weight=weights)
-        if self._has_all and self._noise is None:
+        if self._has_all and self._far_out is None:
             return self._one_hot(kmeans.labels_)
         return self._nearest(kmeans.cluster_centers_, sample)
 
     def at_random(self):
-        """Uniform random numbers, divided by their sum in every row, beside noise."""
+        """Uniform random numbers, divided by their sum in every row that is not noise."""
         start = _random_by_block(self._n_components, self._random_state)
-        return self._noise.beside(start, None, self._sample()[1])
+        return self._far_out.beside(start, None, self._sample()[1])
 
     def from_seeds(self, by_kmeans_plusplus, seeds_alone):
         """Seeds as the only rows of their components, or every row in the component of the nearest seed."""
@@ -214,7 +214,7 @@ class _StartingRows:
         if not seeds_alone:
             return self._nearest(X[drawn], sample)
         seeds = SeedRows(index[drawn])
-        return seeds if self._noise is None else self._noise.beside(seeds, None, sample)
+        return seeds if self._far_out is None else self._far_out.beside(seeds, None, sample)
 
     def _values(self, sample):
         """The columns between which distances are taken: as they are, or from the origin in units."""
@@ -222,12 +222,14 @@ class _StartingRows:
         return _with_finite_squares((sample.X - self._rows.origin) / self._units if in_units else sample.X)
 
     def _sample(self):
-        """The numbers of the rows that a start is made from, and these rows, without those of noise."""
-        index, sample = self._with_noise()
-        if self._noise is None:
+        """The numbers of the rows that a start is made from, and the rows themselves."""
+        index, sample = self._with_far_out()
+        if self._far_out is None:
             return index, sample
-        kept = self._noise.kept(sample)
+        kept = self._far_out.kept(sample)
         if len(np.unique(index[kept])) < self._n_components:
+            if not self._far_out.are_noise:
+                return index, sample
             raise ValueError(
                 f"{len(kept)} rows are left for {self._n_components} components to start from, after those "
                 "far out that start as noise. (a) Lower n_components. (b) Use noise=None. (c) Pass "
@@ -235,13 +237,13 @@ class _StartingRows:
             )
         return index[kept], sample.chosen(kept)
 
-    def _with_noise(self):
+    def _with_far_out(self):
         """The numbers of the rows and the rows: all, or a sample.
 
         The draws are those from the rows repeated by their weights.
         """
         rows, random_state = self._rows, self._random_state
-        size = SAMPLE_ROWS if self._noise is None else self._noise.sample_rows
+        size = SAMPLE_ROWS if self._far_out is None else self._far_out.sample_rows
         if self._has_all:
             return np.arange(rows.n_samples), rows
         index, sample = rows.at(np.sort(random_state.uniform(0.0, rows.total_weight, size)))
@@ -266,11 +268,11 @@ class _StartingRows:
             # Columns without a unit are constant.
             positions = values * np.where(np.isfinite(self._units), self._units, 0.0)
             centers = NearestCenters(values, self._units)
-        if self._has_all and self._noise is None:
+        if self._has_all and self._far_out is None:
             return self._one_hot(self._rows.each(centers.labels, dtype=np.intp))
         if self._completion is not None:
             centers = OfCompleted(self._completion.posterior, centers)
-        return centers if self._noise is None else self._noise.beside(centers, positions, sample)
+        return centers if self._far_out is None else self._far_out.beside(centers, positions, sample)
 
     def _one_hot(self, labels):
         """Responsibilities of one in the component that the label of a row names: (n_samples, n_components).
