@@ -192,17 +192,25 @@ gm/partitions.py : gm/test_partition_posterior.py
   np.flatnonzero(given.which_count())[index] => index
 gm/posterior_sampling/row_labels.py : gm/posterior_sampling/test_row_labels.py
   UniformStream(self._seed + number, batch.start) => UniformStream(self._seed, batch.start)
-gm/posterior/weight_priors.py : gm/posterior gm/test_noise.py
+gm/posterior/weight_priors.py : gm/posterior gm/test_noise.py gm/uncertainty/test_prior_sensitivity.py
   own = dirichlet.covariance_of_log(self.of_background(counts)) @ [1.0, self.n_components] => own = dirichlet.covariance_of_log(self.of_background(counts)) @ [1.0, 1.0]
   of_components = own[1] / own.sum() * self.of_components.mean(counts[:-1]) => of_components = self.of_components.mean(counts[:-1])
 gm/posterior/background.py : gm/test_noise.py gm/test_missing_values.py
-  shares * (self.log_density + whole) => shares * self.log_density
+  seen_shares * (self.log_density + half_log_determinant) => seen_shares * self.log_density
 gm/posterior/tails.py : gm/fitting/test_moves_of_heavy_tails.py gm/information/test_observed_information.py gm/uncertainty/test_influence_functions.py
   return _RATE * self.fitted - _SHAPE => return _RATE * self.fitted
   return half * (1.0 - scales.mean) / np.sqrt(shape), rest => return half / np.sqrt(shape), rest
 gm/fitting/noise_density.py : gm/fitting/test_noise_density.py gm/test_noise.py
-  return -float(min(of_rows + margin, of_normal) + units) => return -float(max(of_rows + margin, of_normal) + units)
-  chi2.cdf(chi2.ppf(_CENTRAL, n_dimensions), n_dimensions + 2) / _CENTRAL => _CENTRAL
+  return -float(min(of_rows + margin, of_normal) + price => return -float(max(of_rows + margin, of_normal) + price
+  of_normal) + price + units) => of_normal) + units)
+  chi2.cdf(chi2.ppf(share, n_dimensions), n_dimensions + 2) / share => share
+gm/arguments.py : gm/test_heavy_tails.py
+  max(0.5 * degrees_of_freedom - 1.0, 0.0) => max(0.5 * degrees_of_freedom - 1.0, 0.0) * 0.0
+  parts.has_background or core.is_far_exceeded => parts.has_background or not core.is_far_exceeded
+gm/posterior_methods.py : gm/test_heavy_tails.py
+  0.5 * (of_tails - information.log_determinant) => 0.5 * (-information.log_determinant)
+gm/fitting/starts.py : gm/test_heavy_tails.py gm/fitting/test_starts.py
+  kept = self._far_out.kept(sample) => kept = np.arange(len(index))
 """  # noqa: E501
 WIDE = "gaussian_mixture linear_response row_blocks"
 AT_ONCE = 2  # Processes; the tests of one fault run in one.

@@ -4,13 +4,23 @@ import functools
 import itertools
 
 import numpy as np
-from catalogue import MODELS, dense, mixture, model_id, overlapping, posterior_of, rows_of, uncertainty_of
+from catalogue import (
+    MODELS,
+    MOST_MODELS,
+    dense,
+    mixture,
+    model_id,
+    overlapping,
+    posterior_of,
+    rows_of,
+    uncertainty_of,
+)
 from scipy import stats
 from scipy.special import gammaln, logsumexp
 
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
 
-PROPER = [model for model in MODELS if model["prior"] == "conjugate"]
+PROPER = [model for model in MOST_MODELS if model["prior"] == "conjugate"]
 NORMAL = [model for model in PROPER if "noise" not in model and "tails" not in model]
 THETA = ("log_weights", "means", "precisions")
 

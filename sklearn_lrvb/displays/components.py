@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from scipy.stats import chi2, norm
+from scipy.stats import chi2, norm, t
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from sklearn_lrvb import LRVBGaussianMixture
 
-_COMPONENT_RADIUS = 2.0  # The ellipse of a component is drawn at this many of its standard deviations.
+_COMPONENT_RADIUS = 2.0  # The ellipse of a component is drawn at this many standard deviations or scales.
 _MOST_FEATURES = 12  # More make the panels of a corner plot too small to read.
 _CORNER_INCHES = 9.0  # Of a corner plot of few features.
 _LEAST_PANEL_INCHES = 1.3
@@ -61,11 +61,13 @@ _NUMBER: dict[str, Any] = {"fontsize": "small", "fontweight": "bold", "zorder": 
 class ComponentDisplay:
     """Components of a mixture over one, two or more features, with credible regions of their means.
 
-    In the plane of two features, thin lines are the components, at two standard deviations; filled ellipses
-    are the regions in which their means lie with probability `interval`, from the LRVB covariance. Over one
-    feature, lines are the densities of the components, times their weights, and that of the mixture; they
-    are filled over the credible intervals of the means, and rows become a histogram. A corner plot of three
-    and more features has a panel for every pair, and on its diagonal one for every feature.
+    In the plane of two features, thin lines are the components, at two standard deviations (of Student's t,
+    whose standard deviation may be infinite, at two scales: twice the ellipse of its scale matrix); filled
+    ellipses are the regions in which their means lie with probability `interval`, from the LRVB covariance.
+    Over one feature, lines are the densities of the components, normal or Student's t, times their weights,
+    and that of the mixture; they are filled over the credible intervals of the means, and rows become a
+    histogram. A corner plot of three and more features has a panel for every pair, and on its diagonal one
+    for every feature.
 
     Each component has its number next to its mean, and a colour, a marker and a line style of its own. The
     legend has the weights with their posterior standard deviations. Components that are empty are left out.
@@ -79,7 +81,7 @@ class ComponentDisplay:
         Posterior means of the components' means, in units of the `n_shown` features that are shown.
 
     covariances : ndarray of shape (n_components, n_shown, n_shown)
-        Covariance matrices of the components.
+        Covariance matrices of the components; where there are `tails`, their scale matrices.
 
     mean_covariances : ndarray of shape (n_components, n_shown, n_shown)
         LRVB posterior covariance matrices of the components' means.
@@ -104,6 +106,9 @@ class ComponentDisplay:
 
     noise_weight, noise_weight_std : float, default=None
         Posterior mean and LRVB standard deviation of the weight of noise, where there is noise.
+
+    tails : ndarray of shape (n_components,), default=None
+        Degrees of freedom of the components, if they are Student's t; None means that they are normal.
 
     Attributes
     ----------
@@ -163,6 +168,7 @@ class ComponentDisplay:
     sample_weight: NDArray | None = None
     noise_weight: float | None = None
     noise_weight_std: float | None = None
+    tails: NDArray | None = None
 
     def __post_init__(self) -> None:
         self.feature_names = self.feature_names or [f"x{p}" for p in range(self.means.shape[1])]
@@ -245,7 +251,7 @@ class ComponentDisplay:
             raise ValueError("sample_weight goes with X: pass the rows too.")
         display = cls(
             means=estimator.means_[:, chosen],
-            covariances=_component_covariances(estimator)[:, chosen][:, :, chosen],
+            covariances=_component_matrices(estimator)[:, chosen][:, :, chosen],
             mean_covariances=estimator._uncertainty.mean_covariances()[:, chosen][:, :, chosen],
             weights=estimator.weights_,
             weights_std=estimator.weights_std_,
@@ -256,6 +262,7 @@ class ComponentDisplay:
             sample_weight=None if labels is None else checked_weights(sample_weight, labels),
             noise_weight=getattr(estimator, "noise_weight_", None),
             noise_weight_std=getattr(estimator, "noise_weight_std_", None),
+            tails=_component_tails(estimator),
         )
         return display.plot(
             ax=ax,
@@ -393,7 +400,7 @@ class ComponentDisplay:
         about = means[shown, None] + deviations[shown, None] * np.linspace(-4.0, 4.0, 81)
         grid = np.unique(np.concatenate([np.linspace(low, high, 200), about.ravel()]))
         grid = grid[(low <= grid) & (grid <= high)]
-        densities = self.weights[:, None] * norm.pdf(grid, means[:, None], deviations[:, None])
+        densities = self._densities(grid, feature)
         (line,) = panel.plot(grid, densities.sum(axis=0), color="black", linewidth=1.0, zorder=2)
         self.mixture_densities_.append(line)
         half_widths = np.sqrt(chi2.ppf(interval, df=1) * self.mean_covariances[:, feature, feature])
@@ -401,7 +408,7 @@ class ComponentDisplay:
             style = {key: styles[k][key] for key in ("color", "linestyle")}
             (component,) = panel.plot(grid, densities[k], linewidth=1.4, zorder=3, **style)
             within = means[k] + half_widths[k] * np.linspace(-1.0, 1.0, 41)
-            under = self.weights[k] * norm.pdf(within, means[k], deviations[k])
+            under = self._densities(within, feature)[k]
             filled = {"edgecolor": "black", "linewidth": 0.5, "alpha": 0.5, "zorder": 1}
             corners = np.append(within, within[[-1, 0]]), np.append(under, [0.0, 0.0])
             (region,) = panel.fill(*corners, facecolor=styles[k]["color"], **filled)
@@ -409,6 +416,12 @@ class ComponentDisplay:
             drawn[k].append((component, region, number))
         panel.set_xlim(low, high)
         panel.set_ylim(bottom=0.0)
+
+    def _densities(self, grid, feature):
+        """Densities of the components over one feature, times their weights: (n,) -> (K, n)."""
+        places = self.means[:, feature, None], np.sqrt(self.covariances[:, feature, feature, None])
+        own = norm.pdf(grid, *places) if self.tails is None else t.pdf(grid, self.tails[:, None], *places)
+        return self.weights[:, None] * own
 
     def _label_panels(self):
         """Label the axes; the panels of a corner plot get common axes, and the outer ones labels."""
@@ -450,7 +463,8 @@ class ComponentDisplay:
             label = f"noise: weight {self.noise_weight:.3f} ± {self.noise_weight_std:.3f}"
             handles.append(Line2D([], [], label=label, **_NOISE))
         if not is_line:
-            radius = f"{_COMPONENT_RADIUS:g} sd of a component"
+            of_what = "sd of a component" if self.tails is None else "scales of a t component"
+            radius = f"{_COMPONENT_RADIUS:g} {of_what}"
             handles.append(Line2D([], [], color="0.3", linewidth=1.2, label=radius))
         if self.mixture_densities_:
             of_what = "mixture" if self.noise_weight is None else "components"
@@ -498,9 +512,16 @@ def _ellipse(mean, covariance, radius, **style):
     return PathPatch(Path(mean + radius * circle.vertices @ root.T, circle.codes), **style)
 
 
-def _component_covariances(estimator):
-    """`covariances_` of any covariance type as one matrix for each component, (K, P, P)."""
+def _component_matrices(estimator):
+    """`covariances_`, or `scales_` of Student's t, as one matrix for each component: (K, P, P)."""
     structure = estimator._fitted.structure
-    covariances = structure.per_component(structure.by_group(estimator.covariances_))
+    matrices = estimator.scales_ if structure.has_scales else estimator.covariances_
+    matrices = structure.per_component(structure.by_group(matrices))
     # A sphere has one variance for all features.
-    return covariances if structure.is_matrix else covariances[:, :, None] * np.eye(structure.n_features)
+    return matrices if structure.is_matrix else matrices[:, :, None] * np.eye(structure.n_features)
+
+
+def _component_tails(estimator):
+    """Degrees of freedom of the components, (K,), or None where they are normal."""
+    is_student = estimator._fitted.structure.has_scales
+    return np.broadcast_to(estimator.tails_, len(estimator.means_)) if is_student else None

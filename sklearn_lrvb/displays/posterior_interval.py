@@ -43,6 +43,7 @@ _LEAST_ROWS = 4  # Fewer rows have the height of this many, which the word at th
 _LEGEND_INCHES = 0.45
 _LEAST_WIDTH_INCHES = 4.8
 _SHARED = "all"  # The row of entries that all components share.
+_INFINITE_MARGIN = 0.1  # How far intervals without end are drawn beyond all else, in units of its width.
 _DODGE = 0.3  # Distance between the intervals of one entry, in units of that between components.
 
 # Label, and how the interval and the dot are drawn. Width, line style and filling tell them apart in print.
@@ -97,7 +98,7 @@ class PosteriorIntervalDisplay:
     ----------
     lower, upper : dict of str to ndarray of shape (d,)
         Ends of the intervals, by method ('lrvb', 'exact', 'sandwich', 'bootstrap', 'mean_field',
-        'reference'), in units of the parameters.
+        'reference'), in units of the parameters. Lines of infinite ones end at the edge of the panel.
 
     mean : dict of str to ndarray of shape (d,)
         Posterior means, by method. Infinite or NaN ones, as of covariances of components with too few rows,
@@ -204,9 +205,9 @@ response is good: sds within 10 %, means within 0.2 sd.
             The training rows, for the exact posterior. A fit to up to 64 MiB of rows in memory still has
             them.
 
-        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'all'} or a list of \
-                them, default='means'
-            The parameters to draw; 'all' stands for log weights, means and precisions.
+        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'scales', 'tails', \
+                'log_tails', 'all'} or a list of them, default='means'
+            The parameters to draw; 'all' stands for log weights, means, precisions and fitted log tails.
 
         interval : float, default=0.95
             Probability of the central credible intervals, between 0 and 1.
@@ -363,13 +364,32 @@ response is good: sds within 10 %, means within 0.2 sd.
         own = self.panels == label
         at = np.array([rows.index(component) for component in self.components[own].tolist()], dtype=float)
         offsets = _DODGE * (np.arange(len(self.lower)) - 0.5 * (len(self.lower) - 1))
+        edges = self._edges(own)
         for offset, method in zip(offsets, self.lower, strict=True):
             _, line, point = _METHODS[method]
-            ends = self.lower[method][own], self.upper[method][own]
+            ends = np.clip([self.lower[method][own], self.upper[method][own]], *edges)
             lines = panel.hlines(at + offset, *ends, **styled(LineCollection, line, kwargs))
             (points,) = panel.plot(self.mean[method][own], at + offset, linestyle="none", zorder=3, **point)
             self.intervals_[method].append(lines)
             self.points_[method].append(points)
+        if np.isfinite(edges[0]):
+            panel.set_xlim(left=edges[0])
+        if np.isfinite(edges[1]):
+            panel.set_xlim(right=edges[1])
+
+    def _edges(self, own):
+        """Ends of the panel of some parameters, bool (d,), on sides of infinite intervals; else infinity."""
+        lower, upper, means = (
+            np.concatenate([values[method][own] for method in self.lower])
+            for values in (self.lower, self.upper, self.mean)
+        )
+        all_values = np.concatenate([lower, upper, means])
+        finite = all_values[np.isfinite(all_values)]
+        if not finite.size:
+            return -np.inf, np.inf
+        margin = _INFINITE_MARGIN * np.ptp(finite) or 1.0
+        left = finite.min() - margin if np.isneginf(lower).any() else -np.inf
+        return left, finite.max() + margin if np.isposinf(upper).any() else np.inf
 
     def _label_panel(self, panel, label, rows, leads, is_small):
         """Label the rows of a panel where it leads a row of panels, and its axis."""

@@ -111,9 +111,9 @@ class PosteriorStdDisplay:
             The training rows. Only needed if the estimator no longer has what the covariance needs; see
             :meth:`LRVBGaussianMixture.get_posterior_covariance`.
 
-        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'all'} or a list of \
-                them, default=('log_weights', 'means', 'precisions')
-            The parameters to draw; 'all' stands for the default.
+        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'scales', 'tails', \
+                'log_tails', 'all'} or a list of them, default=('log_weights', 'means', 'precisions')
+            The parameters to draw; 'all' stands for the default, and log tails where they are fitted.
 
         reference : array-like of shape (d,), default=None
             Standard deviations from another method, such as a Gibbs sampler, in the order of

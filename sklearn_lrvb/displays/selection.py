@@ -11,7 +11,7 @@ from sklearn_lrvb.row_blocks import given_rows
 
 def expected_counts(estimator):
     """Expected number of training rows in every component, (K,)."""
-    return estimator.mean_precision_ - estimator.mean_precision_prior_
+    return estimator._uncertainty.fitted.posterior.counts.copy()
 
 
 def coordinates(estimator, X, features):

@@ -27,7 +27,13 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import (
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
 from sklearn_lrvb.gaussian_mixture.uncertainty.groups import sampling_variation
 from sklearn_lrvb.gaussian_mixture.uncertainty.margins import FamilyMargins
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import Targets, covariance, joint_coordinates, variance
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import (
+    NoCovarianceError,
+    Targets,
+    covariance,
+    joint_coordinates,
+    variance,
+)
 
 # Effective numbers of groups, in all and in a component, below which error bars of a sandwich are doubtful.
 _FEW_GROUPS, _FEW_IN_A_COMPONENT = 50, 10
@@ -300,8 +306,8 @@ class Bootstrap(SamplingVariationAnswer):
             )
         return self._last
 
-    def _values(self, targets, n_draws):
-        """Flat targets of all resamples: dict of (n, d)."""
+    def _values_of(self, n_draws):
+        """The function from the name of a target to its flat entries in all resamples, (n, d)."""
         refits = []
         if n_draws is None or checked_number(n_draws) > 1:
             refits = [Targets(posterior, self.rows.origin) for posterior in self._refits(n_draws)]
@@ -310,15 +316,23 @@ class Bootstrap(SamplingVariationAnswer):
                 "Less than two refits to resamples have no variance: raise n_draws, to "
                 f"{_N_RESAMPLES} for standard deviations within 5 %."
             )
-        return {name: np.stack([of[name].flat_value() for of in refits]) for name in targets}
+
+        def values(name):
+            try:
+                return np.stack([of[name].flat_value() for of in refits])
+            except NoCovarianceError:
+                which = "In one or more refits to resamples a component"
+                raise NoCovarianceError.of(which, "at most two") from None
+
+        return values
 
     def covariance(self, targets, n_draws):
-        values = self._values(targets, n_draws)
-        return np.atleast_2d(np.cov(np.concatenate([values[name] for name in targets], axis=1).T))
+        values = np.concatenate(list(map(self._values_of(n_draws), targets)), axis=1)
+        return np.atleast_2d(np.cov(values.T))
 
     def margins_of(self, targets, n_draws):
-        values, freedom = self._values(targets, n_draws), self.groups.degrees_of_freedom
-        return lambda name: _margins(self.uncertainty, name, values[name].std(axis=0, ddof=1), freedom)
+        values_of, freedom = self._values_of(n_draws), self.groups.degrees_of_freedom
+        return lambda name: _margins(self.uncertainty, name, values_of(name).std(axis=0, ddof=1), freedom)
 
     def parameters(self, n_draws, random_state):
         fitted = self.uncertainty.fitted

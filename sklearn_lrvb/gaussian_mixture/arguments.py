@@ -23,11 +23,11 @@ from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian_mixture.covariance_structures.structures import OptionalParts
 from sklearn_lrvb.gaussian_mixture.fitting.moves import Moves
-from sklearn_lrvb.gaussian_mixture.fitting.noise_density import core_of, default_log_density
+from sklearn_lrvb.gaussian_mixture.fitting.noise_density import core_of, default_log_density, has_core
 from sklearn_lrvb.gaussian_mixture.posterior.background import Background
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import ILL_DEFINED_COVARIANCE
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
-from sklearn_lrvb.gaussian_mixture.posterior.tails import START, StudentTails
+from sklearn_lrvb.gaussian_mixture.posterior.tails import NU_AT_START, StudentTails
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
 from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import (
     WEIGHT_PRIORS,
@@ -48,6 +48,8 @@ LARGEST_VALUE = 1e70
 LARGEST_TOTAL_WEIGHT = 1e15
 
 _REMEDY = "Change its unit: multiply it by a constant, or use sklearn.preprocessing.StandardScaler."
+
+_MOST_HEAVY = 100.0  # Degrees of freedom up to which default priors and starts allow for rows far out.
 
 PRIOR_ARGUMENTS = (
     "weight_concentration_prior",
@@ -193,25 +195,33 @@ def optional_parts(model, n_components):
     """The parts of a mixture that arguments ask for, dict by name: OptionalParts."""
     tails = model["tails"]
     n_tails = {"student": 1, "student_by_component": n_components}.get(tails, 0)
-    return OptionalParts(has_noise(model["noise"]), has_tails(tails), n_tails)
+    by_component = tails == "student_by_component"
+    return OptionalParts(has_noise(model["noise"]), has_tails(tails), n_tails, by_component)
 
 
 def resolve_tails(tails, parts, n_components, covariance_type):
     """Degrees of freedom that are given, or from which they are fitted: StudentTails or None."""
     if not parts.has_scales:
         return None
+    if isinstance(tails, bool | np.bool_):
+        raise ValueError(
+            f"tails={tails} does not say how heavy tails are. (a) Use tails='student', which fits that. (b) "
+            "Pass the degrees of freedom, for example tails=4."
+        )
     if parts.n_tails > 1 and covariance_type == "tied":
         raise ValueError(
             "tails='student_by_component' gives every component its own degrees of freedom, and so its own "
             "covariance, but covariance_type='tied' asks for one that all share. (a) Use tails='student'. "
             "(b) Use covariance_type='full'."
         )
-    nu = START if parts.n_tails else float(tails)
+    nu = NU_AT_START if parts.n_tails else float(tails)
     return StudentTails(np.full(n_components, nu), parts.n_tails)
 
 
-def core_for_noise(estimator, rows, completion):
-    """The core of the rows where an estimator asks for noise; otherwise None.
+def core_of_outlying_rows(estimator, rows, completion):
+    """The core of the rows, where an estimator asks for noise or heavy tails; otherwise None.
+
+    Default priors and starts are made from it: outliers would rule those of all rows.
 
     Raises
     ------
@@ -219,7 +229,9 @@ def core_for_noise(estimator, rows, completion):
         Where there can be no noise.
     """
     if not has_noise(estimator.noise):
-        return None
+        tails = estimator.tails
+        are_heavy = tails != "normal" if isinstance(tails, str) else tails <= _MOST_HEAVY
+        return core_of(rows, completion) if are_heavy and has_core(rows) else None
     if estimator.prior == "flat":
         raise ValueError(
             f"noise={estimator.noise!r} needs prior='conjugate': under prior='flat' a component that loses "
@@ -249,8 +261,8 @@ def resolve_prior(estimator, rows, completion=None, core=None):
     completion : Completion or None, default=None
         That of rows with holes, whose mean and covariance are then the defaults.
     core : Core or None, default=None
-        With noise, the core of the rows, whose mean and covariance are then the defaults: those of all rows
-        would move with the rows that are noise.
+        Of rows that may have outliers. Its mean and covariance are the defaults with noise, and with tails
+        where some rows are so far out that they would rule those of all rows.
 
     Returns
     -------
@@ -280,9 +292,10 @@ def resolve_prior(estimator, rows, completion=None, core=None):
             "The parameter 'degrees_of_freedom_prior' should be greater than "
             f"{n_features - 1}, but got {degrees_of_freedom:.3f}."
         )
+    robust = core if core is not None and (parts.has_background or core.is_far_exceeded) else None
     if estimator.mean_prior is None:
         mean = np.zeros(n_features) if completion is None else completion.mean
-        mean = mean if core is None else core.mean
+        mean = mean if robust is None else robust.mean
     else:
         wanted = f"an array of shape {(n_features,)}, a number for every column of X"
         given = _given_numbers("mean_prior", estimator.mean_prior, (n_features,), wanted)
@@ -290,25 +303,24 @@ def resolve_prior(estimator, rows, completion=None, core=None):
         mean = given - rows.origin
     tails = resolve_tails(estimator.tails, parts, n_components, estimator.covariance_type)
     if estimator.covariance_prior is None:
-        covariance, ridge = _empirical_covariance(rows, structure, reg_covar, core or completion)
+        covariance, ridge = _empirical_covariance(rows, structure, reg_covar, robust or completion)
         n_rows = 1.0 if tails is None else _rows_of_default_prior(degrees_of_freedom, tails, n_features)
-        scatter, ridge = n_rows * covariance, n_rows * ridge
+        covariance, ridge = n_rows * covariance, n_rows * ridge
     else:
-        scatter = covariance = _given_covariance(estimator, structure)
-        ridge = 0.0
+        covariance, ridge = _given_covariance(estimator, structure), 0.0
     weights = WEIGHT_PRIORS[estimator.weight_concentration_prior_type](concentration, n_components)
     background = None
-    if core is not None:
-        background = Background(
-            _log_density_of_noise(estimator.noise, core, structure, reg_covar), covariance
-        )
+    if parts.has_background:
+        log_density = _log_density_of_noise(estimator.noise, core, structure, reg_covar)
+        background = Background(log_density, covariance)
+        weights = WeightsWithBackground(weights)
     return MixturePrior(
-        weights=weights if core is None else WeightsWithBackground(weights),
+        weights=weights,
         structure=structure,
         mean_precision=mean_precision,
         mean=mean,
         degrees_of_freedom=degrees_of_freedom,
-        covariance=scatter,
+        covariance=covariance,
         independent=estimator.factorization == "independent",
         reg_covar=reg_covar,
         resolution=np.zeros(n_features),
@@ -326,7 +338,7 @@ def _rows_of_default_prior(degrees_of_freedom, tails, n_features):
     With nu degrees of freedom it tells only the share nu / (nu + P) of that, and in many columns the prior
     would decide: for 3000 rows of t_5 in three clusters and 50 columns, nu was 0.7 by fit, and scales were
     a fourteenth of the true ones. Under a prior that counts as nu_0 / 2 rows, and so expects half the
-    covariance of X, nu is 4.5. Of several such multiples it has the highest bounds.
+    covariance of X, nu is 5.2. Of several such multiples it has the highest bounds.
     """
     share_of_prior = n_features / (tails.nu.mean() + n_features)
     return 1.0 + max(0.5 * degrees_of_freedom - 1.0, 0.0) * share_of_prior
@@ -658,8 +670,8 @@ def require_clusters(posterior):
     if posterior.structure.has_background and not occupied(posterior.counts).any():
         raise ValueError(
             f"All rows are noise: its log density of {posterior.background.log_density:.4g} is higher than "
-            "that of any cluster, and no component holds rows. (a) Pass a lower log density. (b) Use "
-            "noise=None."
+            "that of any cluster, and no component holds rows. (a) Pass a lower log density as noise, below "
+            "this number. (b) Use noise=None."
         )
 
 

@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.arguments import (
     check_rows,
-    core_for_noise,
+    core_of_outlying_rows,
     given_responsibilities,
     needs_covariances,
     noise_warning,
@@ -66,7 +66,10 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.uncertainty import (
 from sklearn_lrvb.row_blocks import blas_threads, given_rows
 
 _DEFAULT_REG_COVAR = 1e-6  # scikit-learn's
-_LARGEST_TAILS = 1e15  # With as many degrees of freedom Student's t is normal to all digits.
+# Degrees of freedom that may be passed. With fewer, draws of Student's t are beyond all numbers that float64
+# has, and with more it is normal to all digits.
+_LEAST_TAILS, _MOST_TAILS = 0.1, 1e15
+_MOST_NATS = 1e7  # Log density of noise, in size: 50,000 features with units of 1e70 do not make so many.
 _FEATURES = ("n_features_in_", "feature_names_in_")  # Attributes that `validate_data` sets.
 
 
@@ -100,8 +103,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         Largest number of steps.
 
     n_init : int, default=1
-        Number of starts, with `noise` at least two; the best fit is kept. More (12, say) find better fits. Of
-        'kmeans', those after the first are of several kinds (theory page "Fitting").
+        Number of starts; the best fit is kept. More (12, say) find better fits. Of 'kmeans', those after the
+        first are of several kinds (theory page "Fitting"). With `noise`, named starts are at least two.
 
     init_params : {'kmeans', 'k-means++', 'random', 'random_from_data'}, array-like of shape \
             (n_samples, n_components) or callable, default='kmeans'
@@ -122,8 +125,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         Number b0 of prior observations of the means, between 1e-70 and 1e15; None means 1.
 
     mean_prior : array-like of shape (n_features,), default=None
-        Prior mean m0 of the means, in units of X; None means the mean of X (with `noise`, of the central
-        three quarters of the rows).
+        Prior mean m0 of the means; None means the mean of X; with `noise`, and with `tails` if a row is very
+        far out, that of its core, the central three quarters of the rows.
 
     degrees_of_freedom_prior : float or None, default=None
         Degrees of freedom nu0 of the Wishart priors, greater than ``n_features - 1``; None means
@@ -132,9 +135,9 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
     covariance_prior : float or array-like, default=None
         C0, in squared units of X: the inverse of the Wishart's scale matrix, of shape (n_features,
         n_features), for 'full' and 'tied'; twice the gamma's rate, of shape (n_features,) for 'diag' and a
-        number for 'spherical'. Positive (definite). None means the covariance of X, its diagonal or the mean
-        of that, with `reg_covar` added where it is singular; with `noise`, of the central three quarters of
-        the rows; with `tails`, times 1 + max(nu0 / 2 - 1, 0) P / (nu + P), nu being 3 where it is fitted.
+        number for 'spherical'. Positive (definite). None means the covariance of X (see `mean_prior`), its
+        diagonal or the mean of that, with `reg_covar` added where it is singular; with `tails`, times
+        1 + max(nu0 / 2 - 1, 0) P / (nu + P), nu being 3 where it is fitted.
 
     random_state : int, RandomState instance or None, default=None
         Seeds the starts and :meth:`sample`. Of more than 131,072 rows, k-means sees a sample of that many.
@@ -143,8 +146,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         Whether to start from the fitted attributes, where there are some; `n_init` is then ignored.
 
     verbose, verbose_interval : int, default=0 and 10
-        1 prints starts, steps and the progress of methods that take long; 2 also gains and times. The other
-        number is that of steps, or of blocks of rows, between prints.
+        1 prints starts, steps and the progress of methods that take long; 2 also gains and times.
+        `verbose_interval` is the number of steps, or of blocks of rows, between prints.
 
     prior : {'conjugate', 'flat'}, default='conjugate'
         'flat': constant in log weights, means and precisions, as in the paper. The five arguments ending in
@@ -159,23 +162,24 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
 
     moves : {'auto', 'merge', 'search'} or None, default='auto'
         Moves between optima, each made only where it raises the lower bound. 'auto' merges or deletes
-        components once one has fewer than ``n_features + 1`` rows, and less than half an equal share (with
-        too few rows for covariances of their own: once one is empty). 'merge' does not wait for that. With
-        `tails`, both also try merges that pay only once the tails have become heavier. 'search' also splits
-        components, until nothing raises the bound; `max_iter` then holds for each climb between two moves.
-        None: no moves. (Guide "How many clusters?".) They need ``solver="newton"``, ``prior="conjugate"`` and
-        drawn starts: elsewhere 'auto' makes none, the others are a ValueError.
+        components once one has fewer than ``n_features + 1`` rows, and less than half an equal share (if
+        rows are too few, once one is empty). 'merge' does not wait for that. 'search' also splits components,
+        until nothing raises the bound; `max_iter` then holds for each climb between two moves. They need
+        ``solver="newton"``, ``prior="conjugate"`` and drawn starts: elsewhere 'auto' makes none, the others
+        are a ValueError. (Guide "How many clusters?".)
 
     noise : bool, float or None, default=None
-        Whether rows may be outliers of no component: noise, whose density is the same everywhere. True takes
-        a density that suits the rows, a number is its logarithm, per volume in units of X. :meth:`predict`
-        says -1, and :meth:`predict_proba` has a last column. The prior of its weight is Beta(a, K a), a being
-        `weight_concentration_prior`. Needs ``prior="conjugate"``. Bounds with and without compare under one
-        `mean_prior` and `covariance_prior` only, whose defaults differ.
+        Whether rows may belong to no component, but to noise, whose density is the same everywhere. True
+        takes a density that suits the rows, a number between -1e7 and 1e7 is its logarithm, per volume in
+        units of X. :meth:`predict` labels such rows -1, and :meth:`predict_proba` has one more column, the
+        last. The prior of the weight of noise is Beta(a, K a), a being `weight_concentration_prior`. Needs
+        ``prior="conjugate"``.
 
     tails : {'normal', 'student', 'student_by_component'} or float, default='normal'
-        Distribution of a component's rows: normal, or Student's t, whose degrees of freedom are a number, or
-        fitted: one for all components or one each (not for 'tied'), of prior Gamma(2, rate 0.1).
+        Distribution of a component's rows: normal, or Student's t. 'student' fits one number of degrees of
+        freedom for all components, 'student_by_component' one for each (not for 'tied'), with the prior
+        Gamma(2, rate 0.1); a number, from 0.1 to 1e15, is known. To compare bounds with other options, pass
+        the same `mean_prior` and `covariance_prior`: the defaults differ.
 
     n_jobs : int or None, default=None
         Threads over blocks of rows; None is one. Results do not depend on it beyond round-off.
@@ -201,7 +205,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         'spherical'; and upper triangular U with ``precisions_ = U @ U.T``, or square roots.
 
     scales_, tails_ : ndarray, and float or ndarray of shape (n_components,)
-        Of Student's t components: scale matrices, the inverses of `precisions_`; and degrees of freedom.
+        Of Student's t components: scale matrices, the inverses of `precisions_`; and degrees of freedom, an
+        array if ``tails='student_by_component'``.
 
     converged_, n_iter_, n_occupied_ : bool, int and int
         Whether `tol` was reached; steps of the best start, moves included; and the number of components that
@@ -304,9 +309,13 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         "moves": [StrOptions({"auto", "merge", "search"}), None],
         "tails": [
             StrOptions({"normal", "student", "student_by_component"}),
-            Interval(Real, 0.0, _LARGEST_TAILS, closed="right"),
+            Interval(Real, _LEAST_TAILS, _MOST_TAILS, closed="both"),
         ],
-        "noise": [None, "boolean", Interval(Real, None, None, closed="neither")],
+        "noise": [
+            None,
+            "boolean",
+            Interval(Real, -_MOST_NATS, _MOST_NATS, closed="both"),
+        ],
         "n_jobs": [None, Integral],
     }
 
@@ -505,7 +514,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
             check_rows(counted, features.get("feature_names_in_"), self.n_components)
             rows = counted.around_mean()
             completion = Completion(rows, needs_covariances(self)) if rows.has_holes else None
-            core = core_for_noise(self, rows, completion)
+            core = core_of_outlying_rows(self, rows, completion)
             prior = resolve_prior(self, rows, completion, core)
             starts, once_more, are_drawn = self._starts(
                 initial_posterior, given, rows, prior, completion, core
@@ -524,14 +533,15 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
                 progress = Progress(lines, task, max_steps, attributes_of)
                 reporting = replace(ascent, on_step=progress.step, moves=moves, on_move=progress.move)
                 race = Race(reporting, self.solver == "newton", progress)
-                best, noise = self._best_fit(race, starts, once_more, rows)
+                best, cost = self._best_fit(race, starts, once_more, rows)
                 require_clusters(best.posterior)
                 attributes = attributes_of(best)
                 if ends is not None:
                     ends.extend(map(ascent.ended, race.ends.values()))
                 if not rows.is_in_memory:  # They may be in files that are closed, or hold a cluster's memory.
                     attributes["_last_uncertainty"].source.release_rows(best.e_step_result)
-                kept = {name: value for name, value in vars(self).items() if name not in _FEATURES}
+                # What was fitted before goes, also what this fit does not have.
+                kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
                 self.__dict__ = {**kept, **attributes}
                 task.end({})
         if not self.converged_ and self.max_iter > 0:
@@ -542,8 +552,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
                 "increase max_iter, tol, or check for degenerate data."
             )
             warn_caller(message, ConvergenceWarning)
-        if noise is not None:
-            warn_caller(noise_warning(noise, prior, self._feature_names))
+        if cost is not None:
+            warn_caller(noise_warning(cost, prior, self._feature_names))
 
     def _starts(self, initial_posterior, given, rows, prior, completion, core):
         """The starts of a fit: callables (Ascent) -> Fit, the state before the first step.
@@ -561,7 +571,7 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         rows : Rows, the rows that count
         prior : MixturePrior
         completion : Completion of rows with holes, or None
-        core : Core of the rows where there is noise, or None
+        core : Core of the rows where there may be outliers, or None
 
         Returns
         -------
@@ -580,8 +590,8 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
 
         is_named = isinstance(init_params, str)
         rules = [None]
-        if is_named and (core is not None or prior.tails is not None):
-            rules = rules_of_far_out(rows, n_components, completion, core)
+        if is_named and core is not None:
+            rules = rules_of_far_out(rows, n_components, core, prior.structure.parts.has_background)
 
         def drawn(kind, far_out, random_state, ascent):
             if callable(kind):

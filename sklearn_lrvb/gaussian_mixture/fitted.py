@@ -135,7 +135,7 @@ class FittedMixture:
         }
         if posterior.tails is not None:
             arrays["scales_"] = targets["scales"].value()
-            arrays["tails_"] = posterior.tails.nu[0] if structure.n_tails < 2 else posterior.tails.nu
+            arrays["tails_"] = posterior.tails.nu if structure.tails_shape else posterior.tails.nu[0]
         if posterior.tails is None or posterior.tails.nu.min() > 2.0:  # Otherwise there are none.
             arrays["covariances_"] = targets["covariances"].value()
         if structure.has_background:
@@ -327,7 +327,7 @@ def _require_mixture(arrays, structure, weights, covariance_type):
             "covariance_prior_": (structure.prior_shape, 0.0),
         }
     if structure.has_scales:
-        wanted["tails_"] = ((structure.n_components,) if structure.n_tails > 1 else (), 0.0)
+        wanted["tails_"] = (structure.tails_shape, 0.0)
     for name, (shape, bound) in wanted.items():
         values, which = arrays[name], "it"
         if values.shape != shape:

@@ -103,6 +103,8 @@ class ImputationMethods(FittedAttributes):
     ) -> "pd.DataFrame":
         """Share of the information on every parameter that is missing: to unknown labels, and to holes in X.
 
+        With `tails` the unknown scales of the rows are counted with the labels.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches
@@ -111,8 +113,8 @@ class ImputationMethods(FittedAttributes):
         sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             The weights of X in the fit, where there were any.
 
-        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'all'} or a list of \
-                them, default=('weights', 'means', 'precisions')
+        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'scales', 'tails', \
+                'log_tails', 'all'} or a list of them, default=('weights', 'means', 'precisions')
             Which parameters, as in :meth:`posterior_summary`.
 
         min_count : float, default=0.0
@@ -124,10 +126,10 @@ class ImputationMethods(FittedAttributes):
             A row for every parameter, by names as in `posterior_names_`, and the columns
 
             * missing: 1 - V_c / V, with V the posterior variance by linear response and V_c what it would be
-              if the component of every row and all values were known: 0.2 says that error bars are as wide as
-              those from complete data with a fifth fewer rows.
-            * to_labels, to_holes: its two parts. The first is lost to labels alone, the second is what holes
-              add to that.
+              if the component (with `tails` also the scale) of every row and all values were known: 0.2 says
+              that error bars are as wide as those from complete data with a fifth fewer rows.
+            * to_labels, to_holes: its two parts. The first is lost to labels alone (with `tails` to labels
+              and scales, also where there is one component), the second is what holes add to that.
 
         Raises
         ------

@@ -69,8 +69,10 @@ class InfluenceMethods(FittedAttributes):
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches
             Any rows; each is treated as a training point of weight 1 that sits there.
 
-        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances'}, default='means'
-            Which parameters are moved; for 'covariances' the attribute `covariances_`.
+        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'scales', 'tails', \
+                'log_tails'}, default='means'
+            Which parameters are moved; for 'covariances' the attribute `covariances_`. With `tails` also
+            'scales', and 'tails' and 'log_tails' where they are fitted.
 
         perturb : {'location', 'weight'}, default='location'
             What changes about the row: where it is, or how often it counts.
@@ -91,7 +93,8 @@ class InfluenceMethods(FittedAttributes):
         Returns
         -------
         influence : ndarray or Dask array of shape (n_samples, ..., n_features) or (n_samples, ...)
-            The dots are the shape of the attribute; 'location' has the last axis, of the coordinates of the
+            The dots are the shape of the attribute, of weights and log weights (n_components,), with `noise`
+            one more, whose last entry is for noise; 'location' has the last axis, of the coordinates of the
             row. In units of the target, per unit of X ('location') or per row ('weight'): exact derivatives
             of the fit (Equation 14 of the paper, corrected), without refitting. The influence of the location
             of a missing value is NaN. Minus the weight influence is the effect of deleting the row, to first
@@ -476,8 +479,10 @@ class InfluenceMethods(FittedAttributes):
 
         Parameters
         ----------
-        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances'}, default='means'
-            Which parameters are moved; for 'covariances' the attribute `covariances_`.
+        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'scales', 'tails', \
+                'log_tails'}, default='means'
+            Which parameters are moved; for 'covariances' the attribute `covariances_`. With `tails` also
+            'scales', and 'tails' and 'log_tails' where they are fitted.
 
         per_std : bool, default=False
             Whether to divide by the posterior standard deviation of the entry. Where that is zero, as for the
@@ -489,16 +494,18 @@ class InfluenceMethods(FittedAttributes):
             In units of the target (or of its standard deviation) per unit of the hyperparameter:
 
             * 'weight_concentration_prior', 'mean_precision_prior', 'degrees_of_freedom_prior', each of the
-              shape of the attribute;
+              shape of the attribute, of weights and log weights (n_components,), with `noise` one more, whose
+              last entry is for noise;
             * 'mean_prior', with one more axis of length n_features;
             * 'covariance_prior', with the axes of `covariance_prior_` after those of the attribute: for
               matrices the symmetric gradient, so that a small symmetric change of `covariance_prior` moves
               an entry by the sum of the gradient times the change.
 
             Exact derivatives of the fit, the response of the responsibilities included, without refitting. X,
-            the density of noise and the other hyperparameters are held fixed, also where their defaults came
-            from X; 'weight_concentration_prior' sets the prior of the weight of noise too. (Theory page
-            "Influence", sensitivity to the prior.)
+            the densities of noise (also of rows with holes, whose ratios follow from `covariance_prior`)
+            and the other hyperparameters are held fixed, also where their defaults came from X;
+            'weight_concentration_prior' sets the prior of the weight of noise too. (Theory page "Influence",
+            sensitivity to the prior.)
 
         Raises
         ------

@@ -14,6 +14,7 @@ from sklearn_lrvb.gaussian_mixture.arguments import checked_method, checked_targ
 from sklearn_lrvb.gaussian_mixture.fitted import refused_as_missing
 from sklearn_lrvb.gaussian_mixture.sampling_methods import OF_SAMPLES, SamplingMethods, are_given
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import prior_reading
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import NoCovarianceError
 from sklearn_lrvb.reports import require_interval, required_pandas
 
 if TYPE_CHECKING:
@@ -101,7 +102,8 @@ class PosteriorMethods(SamplingMethods):
 
         Like the bound, it is that of one labelling of the components, by a formula; `log_evidence` of
         :meth:`posterior_check` is that of all labellings, by draws: under a Dirichlet prior log K! more. What
-        ``factorization="independent"`` costs is not in it.
+        ``factorization="independent"`` costs is not in it. Where `tails` are fitted, compare fits by this
+        number: `lower_bound_` is that of one value of them, and does not count their uncertainty.
 
         Raises
         ------
@@ -127,8 +129,12 @@ class PosteriorMethods(SamplingMethods):
         source, information = uncertainty.source, uncertainty.source.factored()
         if information.holds_rows:
             source.require_size(source.size, "The log evidence")
-        # log|S|, with S = I - T' G T and T T' = R.
-        return float(uncertainty.fitted.path[-1] - 0.5 * information.log_determinant)
+        # log|S|, with S = I - T' G T and T T' = R. The bound has no factor q of fitted tails: to second order
+        # it is normal, and this is its normalizer.
+        fitted, of_tails = uncertainty.fitted, 0.0
+        if fitted.structure.n_tails:
+            of_tails = np.log(2.0 * np.pi / fitted.posterior.tails.information(fitted.posterior.counts)).sum()
+        return float(fitted.path[-1] + 0.5 * (of_tails - information.log_determinant))
 
     @property
     @refused_as_missing
@@ -469,8 +475,7 @@ class PosteriorMethods(SamplingMethods):
             The weights of X in the fit, where there were any.
 
         n_draws, random_state, groups, strata, strata_sizes : default=None
-            Number and seed of draws or resamples, and which rows belong together, as in
-            :meth:`get_posterior_covariance`.
+            Number and seed of draws or resamples; which rows go together (:meth:`get_posterior_covariance`).
 
         Returns
         -------
@@ -478,24 +483,25 @@ class PosteriorMethods(SamplingMethods):
             A row for every parameter, by names such as "weight[0]" and "covariance[0,x0,x1]", and the
             columns, all but the ratio in units of the parameter:
 
-            * mean, sd: posterior mean and standard deviation. With few rows the mean of a covariance is above
-              `covariances_`, the inverse of the mean precision. By 'sandwich' and 'bootstrap', the estimate
-              (such as `covariances_`) and its standard error.
+            * mean, sd: posterior mean and standard deviation (with few rows the mean of a covariance is above
+              `covariances_`); by 'sandwich' and 'bootstrap', the estimate and its standard error.
             * mean_field_sd: the standard deviation under q itself; ratio: sd over this one.
             * lower, upper: ends of the central interval, within the parameter's range.
 
             It is displayed rounded; its numbers have all digits. Below it ``summary.attrs["note"]`` says by
-            which method it is and how good, and ``summary.attrs["prior"]`` whether the prior matters. The
-            theory page "Error bars of the mixture" has the distributions behind the intervals. (With next to
-            no rows, mean and sd of covariances are infinite or NaN.)
+            which method it is and how good, and ``summary.attrs["prior"]`` whether the prior matters. (Theory
+            page "Error bars of the mixture".) With next to no rows, mean and sd of covariances are infinite
+            or NaN. Student's t has none with two degrees of freedom or fewer: where that is so in the fit, a
+            draw or a resample, ``target=None`` leaves covariances out, and the note says so; by 'lrvb' ends
+            of their intervals are infinite where that of the degrees of freedom reaches two.
 
         Raises
         ------
         ImportError
             pandas is not installed.
         ValueError
-            Unknown target or method, a number outside its range, X that is missing or not what was fitted,
-            fitted arrays that were changed since the fit, or a fit that is no strict local optimum.
+            Unknown target or method, number outside its range, covariances that do not exist, X that is
+            missing or not what was fitted, arrays changed since the fit, or a fit that is no strict optimum.
         MemoryError
             The system is too large; the message names the size and the way out.
 
@@ -529,13 +535,19 @@ class PosteriorMethods(SamplingMethods):
         uncertainty.require_sizes(targets)
         answer = self._answer(method, X, sample_weight, random_state, (groups, strata, strata_sizes))
         margins_of = answer.margins_of(targets, n_draws)
-        of_mean_field, parts = uncertainty.of_mean_field, []
+        of_mean_field, parts, left_out = uncertainty.of_mean_field, {}, ""
         for name in targets:
-            margins, mean_field = margins_of(name), uncertainty.margins(name, of_mean_field)
-            labels, ends = uncertainty.targets[name].labels(self._feature_names), margins.interval(interval)
+            try:
+                margins, mean_field = margins_of(name), uncertainty.margins(name, of_mean_field)
+            except NoCovarianceError as error:
+                if target is not None:
+                    raise
+                left_out = f" Covariances are left out. {error.args[0]}"
+                continue
+            labels, ends = known[name].labels(self._feature_names), margins.interval(interval)
             rows = summary_rows(labels, margins.mean, margins.deviation, mean_field.deviation, ends)
-            parts.append(rows[uncertainty.targets[name].counts() >= min_count])
-        summary = PosteriorSummary(pd.concat(parts))
-        summary.attrs["note"] = answer.note
-        summary.attrs["prior"] = prior_reading(uncertainty, self._feature_names, targets)
+            parts[name] = rows[known[name].counts() >= min_count]
+        summary = PosteriorSummary(pd.concat(parts.values()))
+        summary.attrs["note"] = answer.note + left_out
+        summary.attrs["prior"] = prior_reading(uncertainty, self._feature_names, list(parts))
         return summary

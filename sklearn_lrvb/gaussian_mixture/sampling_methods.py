@@ -578,7 +578,7 @@ def _posterior_groups(draws, structure, feature_names):
         "precisions": of_precisions,
         "covariances": of_precisions,
         "scales": of_precisions,
-        "tails": ("component",) if structure.n_tails > 1 else (),
+        "tails": ("component",) * len(structure.tails_shape),
     }
     coords = {"component": np.arange(structure.n_components), "feature": feature_names}
     if structure.has_background:

@@ -7,7 +7,7 @@ from catalogue import COVARIANCE_TYPES, dense, fitted, mixture, overlapping, thr
 from matplotlib import pyplot as plt
 from matplotlib.path import Path
 from scipy.integrate import trapezoid
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 from sklearn_lrvb.displays import ComponentDisplay
 
@@ -174,6 +174,41 @@ def test_over_one_feature_lines_are_densities(covariance_type):
         np.testing.assert_allclose([region.min(), region.max()], [mean - half, mean + half], rtol=1e-9)
     np.testing.assert_allclose(drawn_curve(display.mixture_densities_[0])[1], total, rtol=1e-12)
     assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("x1", "density")
+
+
+each_kind_of_tails = pytest.mark.parametrize("tails", [1.5, "student", "student_by_component"])
+
+
+@each_kind_of_tails
+@each_covariance_type
+def test_students_t_has_ellipses_of_its_scales_and_its_own_densities(tails, covariance_type):
+    if covariance_type == "tied" and tails == "student_by_component":
+        pytest.skip("refused")
+    model = {"covariance_type": covariance_type, "tails": tails}
+    estimator = fitted(model)
+    scales, nu = dense(model, estimator.scales_), np.broadcast_to(estimator.tails_, 2)
+    display = ComponentDisplay.from_estimator(estimator, X)
+    for k in range(2):
+        assert_ellipse(display.components_[k], estimator.means_[k], 4 * scales[k])
+    assert "2 scales of a t component" in [text.get_text() for text in display.legend_.get_texts()]
+    np.testing.assert_allclose(display.counts, estimator.predict_proba(X).sum(axis=0), rtol=1e-6)
+    over_one = ComponentDisplay.from_estimator(estimator, X, features=[1])
+    total = 0.0
+    for k in range(2):
+        grid, density = drawn_curve(over_one.components_[k])
+        own = t(nu[k], estimator.means_[k, 1], np.sqrt(scales[k, 1, 1])).pdf(grid)
+        np.testing.assert_allclose(density, estimator.weights_[k] * own, rtol=1e-9)
+        total = total + density
+    np.testing.assert_allclose(drawn_curve(over_one.mixture_densities_[0])[1], total, rtol=1e-12)
+
+
+@pytest.mark.parametrize("tails", ["normal", 1.5, "student"])
+def test_of_very_many_rows_the_line_of_the_mixture_is_their_likelihood(tails):
+    rows = X[:, :1]
+    estimator = mixture({"tails": tails}).fit(rows, sample_weight=np.full(len(rows), 1e6))
+    (line,) = ComponentDisplay.from_estimator(estimator, rows).mixture_densities_
+    grid, density = drawn_curve(line)
+    np.testing.assert_allclose(density, np.exp(estimator.score_samples(grid[:, None])), rtol=1e-5)
 
 
 def test_a_mixture_of_one_feature_has_a_picture():

@@ -195,6 +195,23 @@ def test_means_that_do_not_exist_are_not_drawn():
     assert display.ax_.get_xlim()[1] < 5.0
 
 
+def test_intervals_without_end_reach_the_edge_of_their_panel():
+    display = PosteriorIntervalDisplay(
+        lower={"lrvb": np.array([1.0, -np.inf, 2.0])},
+        upper={"lrvb": np.array([np.inf, np.inf, 4.0])},
+        mean={"lrvb": np.array([3.0, 0.5, 3.0])},
+        names=np.array(["a", "b", "c"]),
+        panels=np.array(["x", "y", "z"]),
+        components=np.array(["0", "0", "0"]),
+    ).plot()
+    segments = [lines.get_segments()[0][:, 0] for lines in display.intervals_["lrvb"]]
+    edges = [panel.get_xlim() for panel in display.axes_.flat]
+    assert segments[0][0] == 1.0 and segments[0][1] == edges[0][1] > 3.0
+    np.testing.assert_array_equal(segments[1], edges[1])
+    np.testing.assert_array_equal(segments[2], [2.0, 4.0])
+    assert edges[2][0] < 2.0 and edges[2][1] > 4.0
+
+
 def test_options_reach_the_intervals():
     display = PosteriorIntervalDisplay.from_estimator(of_type("full"), target="weights", linewidth=7.0)
     for lines in display.intervals_.values():

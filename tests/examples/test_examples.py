@@ -9,6 +9,7 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
+from catalogue import set_sizes
 from matplotlib import pyplot as plt
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +26,10 @@ SMALLER = {
         "simulated(2000, 2000, 20_000), 2000, 2000": "simulated(200, 200, 2_000), 200, 200",
         "few.sample(8000, ": "few.sample(200, ",
     },
-    "plot_how_many_clusters.py": {"for seed in range(5):": "for seed in range(1):"},
+    "plot_how_many_clusters.py": {
+        "for seed in range(5):": "for seed in range(1):",
+        "for seed in range(2)\n": "for seed in range(1)\n",
+    },
     "plot_local_level.py": {
         "np.linspace(-2.5, 2.0, 60)": "np.linspace(-2.5, 2.0, 15)",
         "np.linspace(-2.0, 5.0, 80)": "np.linspace(-2.0, 5.0, 20)",
@@ -33,16 +37,20 @@ SMALLER = {
     "plot_mnist_pca_pipeline.py": {"\nn_draws = 3000  #": "\nn_draws = 300  #"},
     "plot_model_choice.py": {
         "\nnumbers = range(1, 7)\n": "\nnumbers = range(1, 4)\n",
-        "X, n_components=numbers, ": "X, n_components=numbers, n_init=3, n_draws=200, ",
-        "faithful, n_components=numbers, ": "faithful, n_components=numbers, n_init=3, n_draws=200, ",
+        "X, n_components=numbers, ": "X, n_components=numbers, n_init=1, n_draws=200, ",
+        'for kind in ("full", "tied", "diag", "spherical"):': 'for kind in ("full", "spherical"):',
+        "faithful, n_components=numbers, ": "faithful, n_components=numbers, n_init=1, n_draws=200, ",
     },
     "plot_rows_on_a_cluster.py": {
         "\nN_ROWS = 2_000_000\n": "\nN_ROWS = 30_000\n",
         "Client(n_workers=2, ": "Client(processes=False, n_workers=2, ",
     },
     "plot_rows_that_belong_together.py": {
-        "\nn_studies = 60\n": "\nn_studies = 4\n",
-        "numbers = (1, 2, 3, 4, 5)": "numbers = (1, 2, 3)",
+        "\nn_studies = 60\n": "\nn_studies = 2\n",
+        "numbers = (1, 2, 3, 4, 5)": "numbers = (1, 2)",
+        'groups=form, method="bootstrap", ': 'groups=form, method="bootstrap", n_draws=20, ',
+        "GroupKFold(14)": "GroupKFold(3)",
+        "=KFold(14, ": "=KFold(3, ",
     },
     "plot_trust.py": {
         "1_000 if len(rows) > 1000 else 3_000": "200",
@@ -66,6 +74,7 @@ def test_every_lesson_has_its_place_in_the_course():
 def test_it_runs_prints_and_draws(path, tmp_path, tmp_path_factory, monkeypatch, capsys):
     skip_without_its_imports(path)
     path = of_size_for_tests(path, tmp_path_factory)
+    set_sizes(monkeypatch, sweeps_of_numbers=60)
     matplotlib.use("agg")
     plt.close("all")
     shown = []

@@ -25,9 +25,15 @@ def fit(covariance_type="full", n_rows=400, **parameters):
     return mixture({"covariance_type": covariance_type, "reg_covar": 0.0, **parameters}).fit(waits(n_rows))
 
 
+@functools.cache
+def shared(covariance_type):
+    """A fit whose exact draws several tests ask for; not to be changed."""
+    return fit(covariance_type)
+
+
 @by_type
 def test_draws_have_the_shapes_and_ranges_of_parameters(covariance_type):
-    estimator = fit(covariance_type)
+    estimator = shared(covariance_type)
     draws = estimator.sample_posterior(30, 0, "exact", waits())
     assert list(draws) == ["weights", "means", "precisions", "covariances"]
     for target, values in draws.items():
@@ -44,7 +50,7 @@ def test_draws_have_the_shapes_and_ranges_of_parameters(covariance_type):
 
 @by_type
 def test_table_and_covariance_are_those_of_the_same_draws(covariance_type):
-    estimator, X = fit(covariance_type), waits()
+    estimator, X = shared(covariance_type), waits()
     asked = {"X": X, "random_state": 0, "method": "exact"}
     table = estimator.posterior_summary(0.9, **asked)
     plain = estimator.posterior_summary(0.9, method="lrvb")
@@ -66,7 +72,7 @@ def test_table_and_covariance_are_those_of_the_same_draws(covariance_type):
     assert np.all((table["lower"] < table["mean"]) & (table["mean"] < table["upper"]))
     some = estimator.posterior_summary(target="means", min_count=1, **asked)
     pd.testing.assert_series_equal(some["sd"], estimator.posterior_summary(target="means", **asked)["sd"])
-    more = estimator.posterior_summary(0.9, n_draws=3000, **asked)
+    more = estimator.posterior_summary(0.9, n_draws=2000, **asked)
     np.testing.assert_allclose((more["mean"] - table["mean"]) / table["sd"], 0, atol=0.3)
     assert np.any(more["mean"] != table["mean"])
 
@@ -134,7 +140,7 @@ def test_older_names_mean_the_exact_posterior(method):
 
 @by_type
 def test_the_check_has_a_verdict_and_the_numbers_behind_it(covariance_type):
-    estimator, X = fit(covariance_type), waits()
+    estimator, X = shared(covariance_type), waits()
     check = estimator.posterior_check(X, random_state=0)
     assert check.state in ("good", "rough", "wrong")
     assert check.recommendation in ("lrvb", "exact")

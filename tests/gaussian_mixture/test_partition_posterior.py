@@ -123,8 +123,7 @@ def test_where_components_are_empty_it_says_that_the_prior_decides():
     assert "If their number were known" in result.verdict
 
 
-@pytest.mark.parametrize("max_rows", [1000, 100])
-@pytest.mark.parametrize("has_holes", [False, True])
+@pytest.mark.parametrize(("max_rows", "has_holes"), [(1000, False), (100, True)])
 def test_rows_may_be_anywhere(max_rows, has_holes, monkeypatch):
     rows = holed() if has_holes else X[:120]
     estimator = (fitted_to_holes if has_holes else fitted)({}, 3 if has_holes else 2)

@@ -82,8 +82,10 @@ def everything(X, weights, **parameters):
 
 
 @pytest.mark.filterwarnings("ignore:.* move the fit further than one step")
-@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
-@pytest.mark.parametrize(("prior", "weighted"), [("conjugate", True), ("flat", False)])
+@pytest.mark.parametrize(
+    ("covariance_type", "prior", "weighted"),
+    list(zip(COVARIANCE_TYPES, 2 * ("conjugate", "flat"), 2 * (True, False), strict=True)),
+)
 def test_every_function_of_a_block_is_small_and_the_same_after_a_pickle(
     covariance_type, prior, weighted, request
 ):

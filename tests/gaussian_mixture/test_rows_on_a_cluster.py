@@ -14,7 +14,7 @@ from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.row_blocks import dask_rows
 from sklearn_lrvb.row_blocks.dask_rows import DaskRows
 
-N_ROWS, CHUNK_ROWS = 6000, 700
+N_ROWS, CHUNK_ROWS = 3000, 700
 MIXTURE = LRVBGaussianMixture(n_components=3, random_state=0, tol=1e-9)
 
 
@@ -36,6 +36,13 @@ def without_a_cluster():
 def client(without_a_cluster):
     with cluster_of(2) as cluster, Client(cluster) as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def on_workers(client):
+    """Rows on the workers, and the fit to them; not to be changed."""
+    X = persisted(three_clusters())
+    return X, fitted_to(X)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -85,18 +92,16 @@ def assert_same_bits(fit, other):
         np.testing.assert_array_equal(getattr(fit, name), getattr(other, name), err_msg=name)
 
 
-def test_the_fit_is_that_of_one_process_and_of_one_array(client, without_a_cluster):
-    local, array = without_a_cluster
-    fit = fitted_to(persisted(three_clusters()))
+def test_the_fit_is_that_of_one_process_and_of_one_array(on_workers, without_a_cluster):
+    (local, array), (_, fit) = without_a_cluster, on_workers
     assert_same_bits(fit, local)
     assert np.all(np.abs(fit.posterior_mean_ - array.posterior_mean_) <= 1e-9 * array.posterior_std_)
     np.testing.assert_allclose(fit.posterior_std_, array.posterior_std_, rtol=1e-9)
 
 
 @pytest.mark.parametrize("method", ["predict_proba", "score_samples", "leverage", "influence"])
-def test_results_for_rows_stay_on_the_workers(client, method):
-    X = persisted(three_clusters())
-    mixture = fitted_to(X)
+def test_results_for_rows_stay_on_the_workers(on_workers, method):
+    X, mixture = on_workers
     found = getattr(mixture, method)(X)
     assert isinstance(found, da.Array)
     assert found.chunks[0] == X.chunks[0]
@@ -105,18 +110,16 @@ def test_results_for_rows_stay_on_the_workers(client, method):
     np.testing.assert_allclose(on_workers.compute(), expected, rtol=1e-10, atol=1e-10)
 
 
-def test_clusters_of_rows_stay_on_the_workers(client):
-    X, options = persisted(three_clusters()), {"n_draws": 20, "method": "lrvb", "random_state": 0}
-    mixture = fitted_to(X)
+def test_clusters_of_rows_stay_on_the_workers(on_workers):
+    (X, mixture), options = on_workers, {"n_draws": 20, "method": "lrvb", "random_state": 0}
     found, expected = (mixture.partition_posterior(rows, **options) for rows in (X, X.compute()))
     assert found.labels.chunks[0] == found.affinity.chunks[0] == X.chunks[0]
     np.testing.assert_array_equal(persisted(found.labels).compute(), expected.labels)
     np.testing.assert_allclose(found.affinity.compute(), expected.affinity, atol=1e-10)
 
 
-def test_a_killed_worker_costs_time_only(client, after_pass):
-    X = persisted(three_clusters())
-    expected = fitted_to(X)
+def test_a_killed_worker_costs_time_only(client, on_workers, after_pass):
+    X, expected = on_workers
     processes = set(client.run(os.getpid).values())
     killed = min(processes)
     # Windows has no SIGKILL, and its SIGTERM asks no questions.

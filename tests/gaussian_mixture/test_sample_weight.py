@@ -12,7 +12,11 @@ from catalogue import (
     COVARIANCE_TYPES,
     INFORMATION,
     SOLVERS,
+    WITH_NOISE,
+    WITH_TAILS,
+    WITHOUT_NOISE,
     assert_equal_to_rounding,
+    few_of,
     mixture,
     models_in_turn,
     overlapping,
@@ -31,7 +35,7 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_lrvb import LRVBGaussianMixture, MixtureImputer
 
-MODELS = [model for model in catalogue.MODELS if model["reg_covar"]]
+MODELS = [model for model in (*few_of(WITHOUT_NOISE + WITH_TAILS), *WITH_NOISE) if model["reg_covar"]]
 every_model = pytest.mark.parametrize("model", MODELS, ids=catalogue.model_id)
 every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 

@@ -98,8 +98,10 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [(name, way) for i, name in enumerate(CATALOGUE) for j, way in enumerate(WAYS) if (i + j) % 2 == 0],
+)
 def test_all_ways_of_computing_agree(name, way, monkeypatch):
     """Sparse or dense, by stored blocks or products, with any set of separate factors."""
     expected = fitted(name).covariance(*fitted(name).factors)
@@ -285,13 +287,13 @@ def test_the_memory_that_is_said_is_the_memory_that_is_taken(model, ask, monkeyp
 
 @functools.cache
 def fit_to_many_rows():
-    model, start = mixture(50_000)
+    model, start = mixture(25_000)
     return model.fit(start)
 
 
 @pytest.mark.parametrize("statistic", ["mu.value", "z.indicator"])
 def test_error_bars_of_a_mixture_take_no_memory_for_all_of_its_rows(statistic):
-    """100,000 rows have 4.4 million second derivatives, 330 MB, of which 32 MiB are in memory at a time."""
+    """So many rows have 2.2 million second derivatives, 165 MB, of which 32 MiB are in memory at a time."""
     fit = replace(fit_to_many_rows())  # with nothing computed yet
     tracemalloc.start()
     fit.std(statistic)

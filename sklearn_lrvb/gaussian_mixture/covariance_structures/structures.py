@@ -68,11 +68,13 @@ class OptionalParts:
     has_background : bool, whether rows may belong to the background
     has_scales : bool, whether rows have scales
     n_tails : int, number of fitted degrees of freedom of the scales: none, one for all components, or K
+    tails_by_component : bool, whether every component has its own; if K = 1, they are reported as an array
     """
 
     has_background: bool = False
     has_scales: bool = False
     n_tails: int = 0
+    tails_by_component: bool = False
 
 
 class CovarianceStructure(ABC):
@@ -112,12 +114,14 @@ class CovarianceStructure(ABC):
         Index that gives the numbers of groups the trailing axes of a statistic, to broadcast with it.
     has_background, has_scales, n_tails, n_labels
         As in `OptionalParts`; L.
+    tails_shape : tuple of int
+        Shape of degrees of freedom as an attribute: () or (K,).
     n_groups, n_quadratic, n_component_features, n_coefficients : int
         S, Q, F = 1 + P + Q and D = L + K P + S Q; with scales F is larger by one or two, D by K and n_tails.
     n_polynomials : int, 1 + P + Q
     n_monomials : int
-        Number of monomials of degree <= 2 in a frame that all components share: 1, the coordinates u, and
-        what s(u) has, or |u|^2 alone where all components share a precision.
+        Number of monomials of degree <= 2 in a frame that all components share: 1, the coordinates v, and
+        what s(v) has, or |v|^2 alone where all components share a precision.
     prefers_common_frame : bool
         Whether, for many rows, such a frame costs less than a frame for each component.
     size_of_pattern : int
@@ -142,7 +146,7 @@ class CovarianceStructure(ABC):
         self.n_components, self.n_features = n_components, n_features
         self.parts, self.n_labels = parts, n_components + parts.has_background
         self.has_background, self.has_scales = parts.has_background, parts.has_scales
-        self.n_tails = parts.n_tails
+        self.n_tails, self.tails_shape = parts.n_tails, (n_components,) * parts.tails_by_component
         self.n_dimensions = n_features if n_dimensions is None else n_dimensions
         self.has_own_precisions, self.is_matrix = not self.shares_precision, identity.ndim == 2
         self.wisharts, self.power = wisharts, wisharts.power

@@ -8,20 +8,22 @@ frames have
 * ``moments``: sums of weight times framed rows, for weights (L, n) of any sign, to be added over blocks, and
   ``in_own_frames``: the same sums as `Moments` in the components' own frames;
 * ``polynomials``: changes of log densities in the components' own frames (`CovarianceStructure.polynomials`)
-  as coefficients of framed rows, and ``changes``: their values (L, n), up to a term that all labels share;
+  as coefficients of framed rows, and ``changes``: their values (L, n), up to a term that all labels share; or
+  ``derivatives_by_scale``, where rows have scales u: their derivatives in u, (K, n);
 * ``workload``: the size of framed rows and of the temporary arrays made from them.
 
-`OwnFrames` have two more: their ``posterior``, and ``hidden_moments`` for rows with holes.
+`OwnFrames` also have their ``posterior``; and for rows with holes ``changes_of_background``,
+``hidden_changes`` and ``hidden_moments``.
 
-In the components' own frames, y = W_k (x - m_k), each of them is the standard normal. They are accurate
+In the components' own frames, y = W_k (x - m_k), every component is standard normal. They are accurate
 whatever the components look like, and take (K, P, n) numbers a block. They alone represent rows with holes,
-by what is expected of them (`hidden_directions`).
+by their expectations (`hidden_directions`).
 
-In the common frame, u = W (x - c), that of the components' average, log densities and polynomials are linear
-in the monomials 1, u, and those of degree two, and moments are sums of these: one matrix product each way,
-and (F, n) numbers a block. Digits are lost where components are far apart or much narrower than their
-average: the frame is not used there. Nor is it where components share one precision and there is a
-background, whose log density has no |u|^2.
+In the common frame, v = W (x - c), that of the components' average, log densities and polynomials are linear
+in the J monomials 1, v, and those of degree two, and moments are sums of the monomials. Each takes one matrix
+product, and the rows (J, n) numbers a block. Digits are lost where components are far apart or much narrower
+than their average: the frame is not used there. It is not used either where components share one precision
+and there is a background or rows have scales: then |v|^2 is not common to all labels.
 """
 
 from dataclasses import dataclass
@@ -33,8 +35,8 @@ from sklearn_lrvb.gaussian_mixture.posterior.tails import Scales
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Moments
 from sklearn_lrvb.row_blocks import Workload
 
-# Largest factor by which a log density may amplify the rounding of u, relative to the number of features, as
-# log densities are themselves: 2000 eps is less than the rounding of a lower bound that is summed over rows.
+# Largest factor by which a log density may amplify the rounding of v, divided by the number of features: log
+# densities grow with that number. 2000 eps is less than the rounding of a lower bound, a sum over rows.
 MAX_AMPLIFICATION = 2000.0
 
 # Size of the rows in all components' own frames, n K P numbers, below which these frames take less time than
@@ -65,14 +67,19 @@ class ScaledWeights:
 
     Attributes
     ----------
-    counted : (L, n), weights of 1, and of what hidden values add
-    scaled : (K, n), the same times u, or their changes: weights of y and s(y)
-    log_scale_sums : (K,), sums of log u - u, or their changes
+    counted : (L, n), weights of the constant feature and of the spread of hidden values
+    scaled : (K, n), those of the components times E u, or changes of that: weights of y and s(y)
+    log_scale_sums : (K,), sums of log u - u, or changes of that
     """
 
     counted: np.ndarray
     scaled: np.ndarray
     log_scale_sums: np.ndarray
+
+
+def both_weights(weights):
+    """Weights of the spread of hidden values, and of what is multiplied by scales: (L or K, n) each."""
+    return (weights.counted, weights.scaled) if isinstance(weights, ScaledWeights) else (weights, weights)
 
 
 @dataclass(frozen=True)
@@ -120,13 +127,13 @@ class OwnRows:
         return OwnRows(self.values.take(index, axis=2), self.hidden, pattern, scales)
 
     def squares(self):
-        """What is expected of |y|^2, (K, n)."""
+        """The expectation of |y|^2, (K, n)."""
         squares = np.einsum("kpn,kpn->kn", self.values, self.values)
         return squares if self.hidden is None else squares + self.hidden.n_hidden[self.pattern]
 
 
 def expected_features(posterior, framed, k):
-    """The features h of `OwnRows` in component k, or what is expected of them: (F, n).
+    """Expected features h of rows in component k: `OwnRows` -> (F, n).
 
     The background, the last label, has one feature, which is 1.
     """
@@ -140,9 +147,9 @@ def expected_features(posterior, framed, k):
 
 
 def _scaled_features(posterior, framed, k):
-    """What is expected of the features of rows that have scales, in component k: (F, n)."""
+    """The same of rows that have scales, in component k."""
     structure, scales = posterior.structure, framed.scales
-    features = derivatives_by_scale(posterior, framed, k)
+    features = feature_slopes(posterior, framed, k)
     features *= scales.mean[k]
     features[0] = 1.0
     quadratic = features[1 + structure.n_features :][: structure.n_quadratic]
@@ -154,25 +161,24 @@ def _scaled_features(posterior, framed, k):
     return features
 
 
-def derivatives_by_scale(posterior, framed, k):
-    """Derivatives in u of what is expected of the features of rows given u, without that of nu: (F, n)."""
+def feature_slopes(posterior, framed, k):
+    """Derivatives in u of the features' expectations given u, (F, n); 0 for the feature of nu."""
     structure = posterior.structure
     noise = posterior.noise[structure.precision_group(k)]
-    derivatives = np.zeros((structure.n_component_features, framed.n_rows))
-    derivatives[1 : 1 + structure.n_features] = framed.values[k]
-    quadratic = derivatives[1 + structure.n_features :][: structure.n_quadratic]
+    slopes = np.zeros((structure.n_component_features, framed.n_rows))
+    slopes[1 : 1 + structure.n_features] = framed.values[k]
+    quadratic = slopes[1 + structure.n_features :][: structure.n_quadratic]
     quadratic[...] = structure.quadratic_entries(framed.values[k], -noise, np.arange(structure.n_quadratic))
     if framed.hidden is not None and posterior.reg_covar:
         quadratic -= framed.hidden_noise(k) * structure.feature_scale[:, None]
-    derivatives[1 + structure.n_features + structure.n_quadratic] = 1.0
-    return derivatives
+    slopes[1 + structure.n_features + structure.n_quadratic] = 1.0
+    return slopes
 
 
 def scale_directions(posterior, framed):
     """Directions in which the features of rows vary with their scales, given every component.
 
-    The covariance of the features given component k is the outer product of its direction, and what is left
-    of the variance of the feature of nu.
+    The covariance given component k is direction direction', plus `rest` for the feature of nu.
 
     Returns
     -------
@@ -181,7 +187,7 @@ def scale_directions(posterior, framed):
     """
     scales, tails, rest = framed.scales, posterior.tails, None
     deviations = np.sqrt(scales.variance)
-    directions = [derivatives_by_scale(posterior, framed, k) * own for k, own in enumerate(deviations)]
+    directions = [feature_slopes(posterior, framed, k) * own for k, own in enumerate(deviations)]
     if tails.n_fitted:
         along, rest = tails.along_scale(scales)
         for direction, own in zip(directions, along, strict=True):
@@ -205,7 +211,7 @@ class OwnFrames:
         """OwnRows of a block."""
         posterior, structure = self.posterior, self.posterior.structure
         if block.n_rows == 1:
-            # The general method prepares a product by two more passes over the whiteners: too slow for a row.
+            # For one row, preparing a product by the general method costs more than the product.
             centred = block.rows[:, 0] - posterior.centred_means
             values = structure.transformed(posterior.whiteners, centred)[:, :, None]
         else:
@@ -219,23 +225,23 @@ class OwnFrames:
     def log_densities(self, framed):
         """rho, (L, n), and Scales or None."""
         constants, scales = self.posterior.expectations.density_constants[:, None], None
-        densities = np.empty((len(constants), framed.values.shape[2]))
-        of_components = densities[: len(framed.values)]
+        densities, n_components = np.empty((len(constants), framed.values.shape[2])), len(framed.values)
+        of_components, of_background = densities[:n_components], densities[n_components:]
         np.einsum("kpn,kpn->kn", framed.values, framed.values, out=of_components)
         if self.posterior.tails is None:
             of_components *= -0.5
         else:
-            scales = self._of_scales(framed, of_components)
-        of_components += constants[: len(framed.values)]
-        densities[len(framed.values) :] = constants[len(framed.values) :]
+            of_components[...], scales = self._scaled_log_densities(framed, of_components)
+        of_components += constants[:n_components]
+        of_background[...] = constants[n_components:]
         if framed.hidden is not None:
             if scales is None:
                 of_components += np.take(framed.hidden.log_densities, framed.pattern, axis=1)
-            densities[len(framed.values) :] += self.changes_of_background(framed)
+            of_background += self.changes_of_background(framed)
         return densities, scales
 
-    def _of_scales(self, framed, squares):
-        """Write log densities without constants over the squares |y|^2, (K, n): Scales."""
+    def _scaled_log_densities(self, framed, squares):
+        """Log densities without constants, (K, n), and Scales; the squares |y|^2, (K, n), are used up."""
         posterior, n_seen = self.posterior, framed.values.shape[1]
         squares += posterior.expectations.distance_constants[:, None]
         volumes = 0.0
@@ -244,16 +250,16 @@ class OwnFrames:
             n_seen = n_seen - np.take(hidden.n_hidden, framed.pattern)
             volumes = np.take(hidden.log_volumes_of_directions, framed.pattern, axis=1)
             squares -= np.take(hidden.noise_squares, framed.pattern, axis=1)
-        squares[...], scales = posterior.tails.log_densities(squares, n_seen)
-        squares += volumes
-        return scales
+        densities, scales = posterior.tails.log_densities(squares, n_seen)
+        densities += volumes
+        return densities, scales
 
     def changes_of_background(self, framed):
         """What holes add to the log density of the background, (n,); zero where there is none."""
         background, hidden = self.posterior.background, framed.hidden
         if background is None:
             return 0.0
-        return np.take(background.changes_by_holes(hidden.structure, hidden.holes.hidden), framed.pattern)
+        return np.take(background.log_density_changes(hidden.structure, hidden.holes.hidden), framed.pattern)
 
     def moments(self, framed, weights):
         """Sums of weight (1, y, s(y)), with the spread of hidden values: Moments.
@@ -317,9 +323,8 @@ class OwnFrames:
 
     def hidden_changes(self, framed, polynomials):
         """What hidden values add to changes of the log densities of rows that have scales, (K, n)."""
-        values = framed.hidden.values_of_spread(polynomials[2]) + framed.hidden.values_of_noise(
-            polynomials[2]
-        )
+        hidden, curvature = framed.hidden, polynomials[2]
+        values = hidden.values_of_spread(curvature) + hidden.values_of_noise(curvature)
         return np.take(values, framed.pattern, axis=1)
 
     def hidden_moments(self, framed, polynomials, weights):
@@ -328,21 +333,18 @@ class OwnFrames:
         It is the covariance of (y, s(y)) with a + b.y + B.s(y) given the component, times weights (L, n) or
         ScaledWeights.
         """
-        _, linear, curvature, *of_scales = polynomials
-        counted, scaled = (weights.counted, weights.scaled) if of_scales else (weights, weights)
-        n_components = len(framed.values)
-        sums = framed.hidden.covariance_sums(
-            framed.values, linear, curvature, counted[:n_components], scaled[:n_components]
-        )
-        no_scales = 2 * [np.zeros(n_components) if of_scales else None]
-        return Moments(np.zeros(len(counted)), *sums, *no_scales)
+        constant, linear, curvature, *of_scales = polynomials
+        both = [own[: len(framed.values)] for own in both_weights(weights)]
+        sums = framed.hidden.covariance_sums(framed.values, linear, curvature, *both)
+        no_scales = 2 * [np.zeros(len(framed.values)) if of_scales else None]
+        return Moments(np.zeros(len(constant)), *sums, *no_scales)
 
 
 class CommonFrame:
-    """One frame for all components, in which complete rows are their monomials, (F, n).
+    """One frame for all components, in which complete rows are their monomials, (J, n).
 
-    Where every component has a precision of its own the monomials of degree two are the entries of s(u).
-    Where all share one, it is the identity in the frame, and |u|^2 is all that log densities need.
+    Where every component has a precision of its own the monomials of degree two are the entries of s(v).
+    Where all share one, it is the identity in the frame, and |v|^2 is all that log densities need.
 
     Parameters
     ----------
@@ -351,14 +353,14 @@ class CommonFrame:
     Attributes
     ----------
     amplification : float
-        Largest factor by which a log density amplifies the rounding of u, relative to P.
+        Largest factor by which a log density amplifies the rounding of v, divided by P.
     """
 
     def __init__(self, posterior):
         structure = self._structure = posterior.structure
         shares = posterior.counts / posterior.counts.sum()
         self._center = shares @ posterior.centred_means
-        # The components' own frames have y = A_k (u - offset), the maps A_k being (S, ...).
+        # The components' own frames have y = A_k (v - offset), the maps A_k being (S, ...).
         if structure.has_own_precisions:
             average = structure.average_cholesky(posterior.covariance_cholesky, shares)
             self._whitener = structure.whiteners(average)
@@ -375,14 +377,14 @@ class CommonFrame:
         half_squares = np.broadcast_to(-0.5 * structure.identity, self._maps.shape)
         self._expectations, self._tails = posterior.expectations, posterior.tails
         constants = self._expectations.density_constants
-        if self._tails is not None:  # Their log densities are functions of the distances.
+        if self._tails is not None:  # With scales, log densities are functions of the distances.
             constants = -0.5 * self._expectations.distance_constants
         self._log_densities = self._of_labels(constants, np.zeros_like(self._offsets), half_squares)
         if structure.shares_precision:
             self._log_densities[:, -1] = -0.5
 
     def whiten(self, block):
-        """Monomials of a block's complete rows, (F, n)."""
+        """Monomials of a block's complete rows, (J, n)."""
         linear = 1 + self._structure.n_features
         monomials = np.empty((self._structure.n_monomials, block.n_rows))
         monomials[0], rows = 1.0, monomials[1:linear]
@@ -397,8 +399,8 @@ class CommonFrame:
         """rho, (L, n), and Scales or None."""
         if self._tails is None:
             return self._log_densities @ monomials, None
-        half_distances = self._log_densities @ monomials
-        of_components, scales = self._tails.log_densities(-2.0 * half_distances, self._structure.n_features)
+        minus_half = self._log_densities @ monomials  # Of the distances.
+        of_components, scales = self._tails.log_densities(-2.0 * minus_half, self._structure.n_features)
         constants = self._expectations.density_constants[:, None]
         densities = np.empty((len(constants), of_components.shape[1]))
         np.add(of_components, constants[: len(of_components)], out=densities[: len(of_components)])
@@ -406,42 +408,51 @@ class CommonFrame:
         return densities, scales
 
     def moments(self, monomials, weights):
-        """Sums of weight times the monomials, (L, F); and where all share a precision, of s(u), (1, ...).
+        """Sums of weight times the monomials, (L, J), and others; None for those that are not needed.
 
-        Of ScaledWeights the sums are (K, F), and the counts (L,) and the sums of log u - u come after them.
+        Parameters
+        ----------
+        monomials : (J, n)
+        weights : (L, n), or ScaledWeights
+
+        Returns
+        -------
+        sums : (L, J), or (K, J) of ScaledWeights
+        second : (1, ...), of s(v), where all components share a precision
+        counts, log_scale_sums : (L,) and (K,), of ScaledWeights
         """
         if isinstance(weights, ScaledWeights):
-            own = self.moments(monomials, weights.scaled)
-            return *own, weights.counted.sum(axis=1), weights.log_scale_sums
-        if self._structure.has_own_precisions:
-            return weights @ monomials.T, None
-        second = self._structure.second_moments(monomials[None, 1:-1], weights.sum(axis=0)[None])
-        return weights @ monomials.T, second
+            sums, second, _, _ = self.moments(monomials, weights.scaled)
+            return sums, second, weights.counted.sum(axis=1), weights.log_scale_sums
+        second = None
+        if self._structure.shares_precision:
+            second = self._structure.second_moments(monomials[None, 1:-1], weights.sum(axis=0)[None])
+        return weights @ monomials.T, second, None, None
 
     def in_own_frames(self, moments):
         """The sums of `moments` over all rows as `Moments`."""
-        structure, (sums, second, *of_scaled) = self._structure, moments
-        all_counts, log_scale_sums = of_scaled or (np.ascontiguousarray(sums[:, 0]), None)
+        structure, (sums, second, counts, log_scale_sums) = self._structure, moments
         of_components = sums[: structure.n_components]
-        counts, first, entries = np.split(of_components, [1, 1 + structure.n_features], axis=1)
-        counts = counts[:, 0]
-        # s(u - o) = s(u) - (u o' + o u') + s(o), or what the statistic has of that.
+        of_ones, first, entries = np.split(of_components, [1, 1 + structure.n_features], axis=1)
+        of_ones = of_ones[:, 0]
+        # s(v - o) = s(v) - (v o' + o v') + s(o), or what the statistic has of that.
         mixed = structure.outer_products(first, self._offsets)
         about_offsets = structure.from_entries(entries) if second is None else second
         about_offsets = about_offsets - mixed - structure.transposed(mixed)
-        about_offsets += structure.sum_of_squares(self._offsets, counts)
+        about_offsets += structure.sum_of_squares(self._offsets, of_ones)
         return Moments(
-            all_counts,
-            structure.transformed(self._maps, first - counts[:, None] * self._offsets),
+            np.ascontiguousarray(sums[:, 0]) if counts is None else counts,
+            structure.transformed(self._maps, first - of_ones[:, None] * self._offsets),
             structure.congruence(self._maps, about_offsets),
-            counts if of_scaled else None,
+            None if counts is None else of_ones,
             log_scale_sums,
         )
 
     def polynomials(self, constant, linear, curvature, *of_scales):
         """Changes of log densities, up to what all labels share, as coefficients of the monomials.
 
-        (..., L), (..., K, P), (..., S, ...) -> (..., L, F); with scales a and what is multiplied by u.
+        (..., L), (..., K, P), (..., S, ...) -> (..., L, J); with scales the constants (..., L), and the
+        coefficients (..., K, J) of what is multiplied by u.
         """
         if of_scales:
             return constant, self._of_labels(*of_scales, linear, curvature)
@@ -457,7 +468,7 @@ class CommonFrame:
         constant = constant + np.einsum("kp,...kp->...k", self._offsets, bent - slope)
         if structure.has_own_precisions:
             quadratic = structure.entry_coefficients(curvature)
-        else:  # All components share B.s(u).
+        else:  # All components share B.s(v).
             quadratic = np.zeros((*constant.shape, 1))
         of_components = np.concatenate([constant[..., None], slope - 2.0 * bent, quadratic], axis=-1)
         if not of_background.size:

@@ -82,7 +82,7 @@ def _of_far_rows(posterior, block, far):
         scores = np.full(len(far), posterior.expectations.density_constants[-1])
         if block.holes is not None:
             holes = block.holes.selected(far)
-            scores += holes.by_row(posterior.background.changes_by_holes(structure, holes.hidden))
+            scores += holes.by_row(posterior.background.log_density_changes(structure, holes.hidden))
         return np.repeat(np.eye(structure.n_labels)[-1:].T, len(far), axis=1), scores
     size = np.abs(rows).max(axis=0)
     centres = structure.transformed(posterior.whiteners, posterior.centred_means)
@@ -113,7 +113,7 @@ def _far_densities_with_scales(posterior, constants, squares, size, hidden):
         n_seen = n_seen - holes.by_row(hidden.n_hidden)
         densities[:n_components] += holes.by_row(hidden.log_volumes_of_directions)
         if posterior.structure.has_background:
-            changes = posterior.background.changes_by_holes(posterior.structure, holes.hidden)
+            changes = posterior.background.log_density_changes(posterior.structure, holes.hidden)
             densities[n_components:] += holes.by_row(changes)
     log_distances = np.log(squares) + 2.0 * np.log(size)
     densities[:n_components] += posterior.tails.log_densities_far_away(log_distances, n_seen)

@@ -49,7 +49,7 @@ class Expectation:
 
     Attributes
     ----------
-    framed : the rows in the frames: `OwnRows` of `OwnFrames`, monomials (F, n) of a `CommonFrame`
+    framed : the rows in the frames: `OwnRows` of `OwnFrames`, monomials (J, n) of a `CommonFrame`
     responsibilities : (L, n)
     log_normalizer : (n,), log sum_k exp(rho_nk), which `score_samples` reports
     log_densities : (L, n), rho
@@ -67,7 +67,7 @@ class Expectation:
         if self.scales is None:
             return counted
         of_components = counted[: len(self.scales.mean)]
-        log_scale_sums = (of_components * self.scales.log_less_mean).sum(axis=1)
+        log_scale_sums = (of_components * self.scales.expected_log_minus_mean).sum(axis=1)
         return ScaledWeights(counted, of_components * self.scales.mean, log_scale_sums)
 
 

@@ -55,7 +55,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.e_step.frames import frames_of
 from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect, normalized
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
-from sklearn_lrvb.gaussian_mixture.posterior.tails import EMPTY
+from sklearn_lrvb.gaussian_mixture.posterior.tails import NU_WITHOUT_ROWS
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior, occupied
 from sklearn_lrvb.row_blocks import batches
 
@@ -482,7 +482,7 @@ class ComponentStatistics:
         if posterior.tails is None:
             return after
         nu = posterior.tails.merged(posterior.counts, pairs)[0]
-        tails = posterior.tails.replaced(first, nu).replaced(second, EMPTY)
+        tails = posterior.tails.replaced(first, nu).replaced(second, NU_WITHOUT_ROWS)
         return replace(after, scale_sums=_sums_after(posterior.scale_sums, pairs[None])[0], tails=tails)
 
 
@@ -515,7 +515,7 @@ def emptied(posterior, components):
         return after
     scale_sums = posterior.scale_sums.copy()
     scale_sums[components] = 0.0
-    return replace(after, scale_sums=scale_sums, tails=posterior.tails.replaced(components, EMPTY))
+    return replace(after, scale_sums=scale_sums, tails=posterior.tails.replaced(components, NU_WITHOUT_ROWS))
 
 
 def divergence_of_emptied(posterior):
@@ -524,7 +524,7 @@ def divergence_of_emptied(posterior):
     It is zero, except with independent factors of means and precisions: the factors of the prior are joint,
     so that no such q equals it. Own degrees of freedom have minus the log of the prior's largest density.
     """
-    has_own_tails = posterior.tails is not None and posterior.tails.are_own
+    has_own_tails = posterior.tails is not None and posterior.tails.are_per_component
     if not (posterior.prior.independent or has_own_tails):
         return 0.0
     n_components = posterior.n_components
@@ -542,7 +542,7 @@ def own_divergences(posterior):
     if posterior.structure.has_own_precisions:
         of_components = of_components + posterior.divergences.precisions
     if posterior.tails is not None:
-        of_components = of_components + posterior.tails.own_negative_log_priors()
+        of_components = of_components + posterior.tails.negative_log_priors()
     return of_components
 
 

@@ -307,7 +307,7 @@ def _split(rows, posterior, component, prior):
     """The better of two splits of one component, given the prior of its rows; or None."""
     own_tails = 0.0
     if posterior.tails is not None:
-        own_tails = posterior.tails.own_negative_log_priors()[component]
+        own_tails = posterior.tails.negative_log_priors()[component]
     try:
         whole = _alone(rows, posterior, component, prior)
         starts = list(_starting_sides(rows, posterior, component, prior))

@@ -16,13 +16,8 @@ S = sum r yhat yhat', and sums over patterns are products of matrices whose rows
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.frames import ScaledWeights
+from sklearn_lrvb.gaussian_mixture.e_step.frames import both_weights
 from sklearn_lrvb.symmetric_matrices import upper_triangle
-
-
-def both_weights(weights):
-    """Weights of what hidden values add alone, and of what is multiplied by scales: (K, n) each."""
-    return (weights.counted, weights.scaled) if isinstance(weights, ScaledWeights) else (weights, weights)
 
 
 class HiddenMatrixInformation:

@@ -25,7 +25,7 @@ from sklearn_lrvb.gaussian_mixture.information.columns import RowColumns
 from sklearn_lrvb.gaussian_mixture.information.missing_information import (
     by_pairs,
     from_monomials,
-    in_own_frames,
+    from_own_frames,
     missing_information,
     missing_information_product,
 )
@@ -66,7 +66,7 @@ def observed_information(rows, posterior, e_step_result, n_targets=1, solver=Non
         Overrules the cost model. Rows with holes have no "dual" for precision matrices, nor have rows with
         scales: all of them lose information, however certain their labels are.
     hidden_values : bool, default=True
-        Whether G has the information that holes hide, besides that of unknown labels.
+        Whether G has the information that holes hide, besides that of unknown labels and scales.
 
     Returns
     -------
@@ -206,13 +206,13 @@ def _costs_of_matrix(rows, structure, n_pair_rows, passes):
     to_form = 2 * _FLOPS_PER_ENTRY * n_component_features
     in_own, in_cheaper = passes
     costs = {
-        in_own_frames: in_own
+        from_own_frames: in_own
         + n_pair_rows * (_SLOWDOWN_OF_SMALL_PRODUCTS * per_row + to_form + _FLOPS_PER_AMBIGUOUS_ROW)
         + n_pairs * _FLOPS_PER_BLOCK
     }
     if structure.has_scales:  # All rows take part in a product for each component.
         per_row = _SLOWDOWN_OF_SMALL_PRODUCTS * n_component_features**2 + 2 * to_form
-        costs[in_own_frames] += rows.n_samples * n_components * per_row
+        costs[from_own_frames] += rows.n_samples * n_components * per_row
     elif structure.has_own_matrices:
         to_map = _FLOPS_TO_MAP_A_PAIR * n_component_features * structure.n_features**3
         per_pair = _FLOPS_PER_FULL_PAIR + _SLOWDOWN_OF_SMALL_PRODUCTS * to_map

@@ -1,13 +1,13 @@
 """The background: the noise component of a mixture, whose density is the same everywhere.
 
-*Rows with holes.* A density per volume of all P features says nothing of a row that shows only some of them,
-the o. Let S be the covariance C0 of the prior, in any unit. The volume of the background is
+*Rows with holes.* A density in all P features does not say what it is in the features o that a row shows. Let
+S be the prior's C0; a constant factor in it has no effect. With the volume V of the background,
 
     V = |S|^(1/2) r^P,        V_o = |S_oo|^(1/2) r^(P_o),
 
-where the first equation defines the length r, and the second is the volume of the background in the features
-that are seen. So changes of the features' units change the densities of the components and of the background
-by the same factors, and a row without any value has the density one under all of them.
+the first equation defines r, and the second the volume in the features seen. So a change of units multiplies
+the densities of components and background by the same factor, and a row without any value has the density one
+under the background, as it has about one under every component.
 """
 
 from dataclasses import dataclass
@@ -28,17 +28,18 @@ class Background:
     log_density: float
     covariance: np.ndarray
 
-    def changes_by_holes(self, structure, hidden):
-        """What the log density of rows with holes has more than that of complete rows: (g,).
+    def log_density_changes(self, structure, hidden):
+        """Log density of rows with holes minus that of complete rows, (g,).
 
         Parameters
         ----------
         structure : CovarianceStructure
         hidden : bool array (g, P), which features each pattern of holes hides
         """
-        whole = 0.5 * structure.log_determinants(structure.cholesky(self.covariance[None]))[0]
-        shares = 1.0 - hidden.mean(axis=1)
-        return shares * (self.log_density + whole) - self.log_density - self._of_seen(structure, ~hidden)
+        half_log_determinant = 0.5 * structure.log_determinants(structure.cholesky(self.covariance[None]))[0]
+        seen_shares = 1.0 - hidden.mean(axis=1)
+        of_unit_volume = seen_shares * (self.log_density + half_log_determinant)
+        return of_unit_volume - self.log_density - self._of_seen(structure, ~hidden)
 
     def _of_seen(self, structure, seen):
         """log|S_oo|/2 of every pattern, bool array (g, P) -> (g,)."""

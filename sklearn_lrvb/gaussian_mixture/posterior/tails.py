@@ -5,24 +5,25 @@
     u ~ Gamma(nu/2, nu/2),        x | u ~ N(mu_k, (u Lambda_k)^-1),
 
 so that x has Student's t distribution with nu degrees of freedom; the normal distribution is the case u = 1.
-q has z and u of a row together. Let d be what is expected of (x - mu)' Lambda (x - mu), and P the number of
+q is joint in z and u of a row. Let delta be the expectation of (x - mu)' Lambda (x - mu), and P the number of
 features of the row that are seen. Given the component
 
-    q(u) = Gamma(a, b),      a = (nu + P)/2,      b = (nu + d)/2,
+    q(u) = Gamma(kappa, (nu + delta)/2),        kappa = (nu + P)/2,
 
-    E u = a/b,        Var u = a/b^2,        E log u = psi(a) - log b,
+    E u = (nu + P)/(nu + delta),    Var u = (E u)^2/kappa,    E log u = psi(kappa) - log((nu + delta)/2),
 
 and the log density of the row is, without E log|Lambda|/2,
 
-    log Gamma(a) - log Gamma(nu/2) - P/2 log(nu pi) - a log(1 + d/nu).
+    log Gamma(kappa) - log Gamma(nu/2) - P/2 log(nu pi) - kappa log(1 + delta/nu).
 
-*Fitted nu.* It has the prior Gamma(2, 1/10) (Juarez and Steel, 2010), as a density of log nu, under which nu
-is finite for normal rows too. nu is where the derivative of the lower bound in log nu is zero, a function of
-the sums N = sum w r and T = sum w r (E log u - E u) over the rows, of all components or of each:
+*Fitted nu.* The prior is Gamma(2, 1/10) (Juarez and Steel, 2010), used as a density of log nu. It keeps nu
+finite if rows are normal. The derivative of the lower bound in log nu is zero at the optimum, which depends
+on the sums N = sum w r and T = sum w r (E log u - E u) over the rows, of all components or of each:
 
     nu/2 [N k(nu) + T] + 2 - nu/10 = 0,        k(nu) = log(nu/2) + 1 - psi(nu/2).
 
-Its feature is nu/2 (k(nu) + log u - u), whose information is nu^2 N (psi'(nu/2)/4 - 1/(2 nu)) + 2 in log nu.
+The feature of nu is phi = nu/2 (k(nu) + log u - u), and the complete information of log nu is
+nu^2 N (psi'(nu/2)/4 - 1/(2 nu)) + 2.
 """
 
 from dataclasses import dataclass, replace
@@ -33,11 +34,10 @@ from scipy.special import digamma, gammaln, zeta
 
 _SHAPE, _RATE = 2.0, 0.1  # Of the prior of nu.
 _LOG_PRIOR_CONSTANT = _SHAPE * np.log(_RATE) - gammaln(_SHAPE)
-# The degrees of freedom from which they are fitted, and at which a component may take over rows far out from
-# another: sweeps raise them in a few steps where they are too low, and lower them slowly.
-START = 3.0
-EMPTY = _SHAPE / _RATE  # Those of a component without rows, which has its own.
-_LEAST, _MOST = 1e-2, 1e6  # Between these nu is looked for.
+# nu at which fits and trial merges start: sweeps raise nu fast, and lower it slowly.
+NU_AT_START = 3.0
+NU_WITHOUT_ROWS = _SHAPE / _RATE  # Of a component without rows, where each component has its own nu.
+_LEAST, _MOST = 1e-2, 1e6  # Range in which nu is sought.
 _STEPS = 100  # More than bisection needs.
 
 
@@ -48,13 +48,13 @@ class Scales:
     Attributes
     ----------
     mean : (K, n), E u
-    shape : (K, n) or (K, 1), a
-    log_mean : (K, n), log E u; or None where nu is not fitted, so that nobody asks for E log u
+    shape : (K, n) or (K, 1), kappa
+    log_of_mean : (K, n), log E u; None where no nu is fitted: E log u is then not needed
     """
 
     mean: np.ndarray
     shape: np.ndarray
-    log_mean: np.ndarray | None
+    log_of_mean: np.ndarray | None
 
     @cached_property
     def variance(self):
@@ -62,23 +62,23 @@ class Scales:
         return np.square(self.mean) / self.shape
 
     @cached_property
-    def log_less_mean(self):
-        """E log u - E u, (K, n), or zeros (K, 1) where nobody asks for logs."""
-        if self.log_mean is None:
+    def expected_log_minus_mean(self):
+        """E log u - E u, (K, n), or zeros (K, 1) where no nu is fitted."""
+        if self.log_of_mean is None:
             return np.zeros((len(self.mean), 1))
-        return self.log_mean - self.mean + (digamma(self.shape) - np.log(self.shape))
+        return self.log_of_mean - self.mean + (digamma(self.shape) - np.log(self.shape))
 
     def mean_of_reciprocal(self):
-        """E(1/u), (K, n); infinite where a is one or less."""
+        """E(1/u), (K, n); infinite where kappa is one or less."""
         exists = self.shape > 1.0
         rest = np.where(exists, self.shape - 1.0, 1.0) / self.shape
         return np.where(exists, 1.0 / (self.mean * rest), np.inf)
 
     def selected(self, index):
-        """Those of some rows, int array."""
+        """The scales of some rows, int array."""
         shape = self.shape if self.shape.shape[1] == 1 else self.shape.take(index, axis=1)
-        log_mean = None if self.log_mean is None else self.log_mean.take(index, axis=1)
-        return Scales(self.mean.take(index, axis=1), shape, log_mean)
+        log_of_mean = None if self.log_of_mean is None else self.log_of_mean.take(index, axis=1)
+        return Scales(self.mean.take(index, axis=1), shape, log_of_mean)
 
 
 @dataclass(frozen=True)
@@ -96,41 +96,38 @@ class StudentTails:
 
     @property
     def fitted(self):
-        """Those that are fitted, (n_fitted,)."""
+        """The fitted ones, (n_fitted,)."""
         return self.nu[: self.n_fitted]
 
     def selected(self, components):
-        """Those of some components, as known ones."""
+        """The tails of some components, with nu taken as known."""
         return StudentTails(self.nu[components], 0)
 
     @property
-    def are_own(self):
-        """Whether every component has fitted degrees of freedom of its own."""
+    def are_per_component(self):
+        """Whether every component has a fitted nu of its own."""
         return self.n_fitted == len(self.nu)
 
     def replaced(self, components, nu):
-        """Those with others for some components, where these have their own: StudentTails."""
-        if not self.are_own:
+        """The tails with nu replaced for some components; unchanged if nu is shared or known."""
+        if not self.are_per_component:
             return self
         after = self.nu.copy()
         after[components] = nu
         return replace(self, nu=after)
 
     def heavier(self, component):
-        """Those with `START` for a component, and for all that share them, if they are fitted."""
-        if not self.n_fitted:
-            return self
-        which = component if self.are_own else slice(None)
-        after = self.nu.copy()
-        after[which] = np.minimum(after[which], START)
-        return replace(self, nu=after)
+        """The tails with a fitted nu of a component lowered to `NU_AT_START`, if it is higher."""
+        if self.are_per_component:
+            return self.replaced(component, min(self.nu[component], NU_AT_START))
+        return replace(self, nu=np.minimum(self.nu, NU_AT_START)) if self.n_fitted else self
 
     def log_densities(self, distances, n_seen):
         """Log densities without E log|Lambda|/2, and the scales of the rows.
 
         Parameters
         ----------
-        distances : (K, n), d
+        distances : (K, n), delta
         n_seen : int, or int array (n,), P
 
         Returns
@@ -140,24 +137,22 @@ class StudentTails:
         """
         nu = self.nu[:, None]
         shape = 0.5 * (nu + n_seen)
-        constants = _log_gamma_ratio(0.5 * nu, 0.5 * n_seen) - 0.5 * n_seen * np.log(nu * np.pi)
         mean = (nu + n_seen) / (nu + distances)
         logs = np.log1p(distances / nu)
-        log_mean = np.log1p(n_seen / nu) - logs if self.n_fitted else None
+        log_of_mean = np.log1p(n_seen / nu) - logs if self.n_fitted else None
         logs *= -shape
-        logs += constants
-        return logs, Scales(mean, shape, log_mean)
+        logs += _log_constants(nu, n_seen)
+        return logs, Scales(mean, shape, log_of_mean)
 
     def log_densities_far_away(self, log_distances, n_seen):
-        """`log_densities` alone, (K, n), given log d, which is so large that d may overflow."""
+        """`log_densities` alone, (K, n), given log delta, which is so large that delta may overflow."""
         nu = self.nu[:, None]
-        at_zero = student_log_densities(nu, np.zeros_like(log_distances), n_seen)
-        return at_zero - 0.5 * (nu + n_seen) * (log_distances - np.log(nu))
+        return _log_constants(nu, n_seen) - 0.5 * (nu + n_seen) * (log_distances - np.log(nu))
 
     def by_component(self, fitted):
         """Degrees of freedom of all components, from those that are fitted: (..., n_fitted) -> (..., K)."""
-        own = self.nu if not self.n_fitted else fitted
-        return np.broadcast_to(own, (*np.shape(fitted)[:-1], len(self.nu)))
+        nu = fitted if self.n_fitted else self.nu
+        return np.broadcast_to(nu, (*np.shape(fitted)[:-1], len(self.nu)))
 
     def by_tail(self, by_component):
         """Sums over the components of every fitted nu: (..., K) -> (..., n_fitted)."""
@@ -177,15 +172,15 @@ class StudentTails:
         return self.by_tail(0.5 * self.nu * (counts * self._log_rise + sums))
 
     def expected_feature(self, scales):
-        """What is expected of the feature of nu, (K, n)."""
-        return 0.5 * self.nu[:, None] * (self._log_rise[:, None] + scales.log_less_mean)
+        """The expectation of the feature of nu, (K, n)."""
+        return 0.5 * self.nu[:, None] * (self._log_rise[:, None] + scales.expected_log_minus_mean)
 
-    def own_feature_sums(self):
-        """Those at which nu stays, (n_fitted,)."""
+    def feature_sums_of_q(self):
+        """Sums of the feature at which the present nu are optimal, (n_fitted,)."""
         return _RATE * self.fitted - _SHAPE
 
     def sums_of(self, counts, feature_sums):
-        """T from sums of the feature, of which each component gets its share.
+        """T from sums of the feature, split among components in proportion to their counts.
 
         (..., K), (..., n_fitted) -> (..., K)
         """
@@ -197,19 +192,19 @@ class StudentTails:
 
     def information(self, counts):
         """Complete information of log nu, (n_fitted,)."""
-        own = np.square(self.nu) * (0.25 * zeta(2.0, 0.5 * self.nu) - 0.5 / self.nu)
-        return self.by_tail(counts * own) + _SHAPE
+        per_row = np.square(self.nu) * (0.25 * zeta(2.0, 0.5 * self.nu) - 0.5 / self.nu)
+        return self.by_tail(counts * per_row) + _SHAPE
 
     def negative_log_prior(self):
-        """Minus the log density of log nu under the prior, a float."""
+        """Minus the log density of all fitted log nu under the prior, a float."""
         return float(-_log_prior(self.fitted).sum())
 
-    def own_negative_log_priors(self):
-        """The same of every component's own nu, (K,); zeros where they have none."""
-        return -_log_prior(self.nu) if self.are_own else np.zeros(len(self.nu))
+    def negative_log_priors(self):
+        """The same by component, (K,); zeros where components have no fitted nu of their own."""
+        return -_log_prior(self.nu) if self.are_per_component else np.zeros(len(self.nu))
 
     def optimal_nu(self, counts, sums):
-        """The degrees of freedom that are optimal for N and T: (..., K) twice -> (..., K)."""
+        """The nu that are optimal for N and T: (..., K) twice -> (..., K)."""
         if not self.n_fitted:
             return np.broadcast_to(self.nu, counts.shape)
         return np.broadcast_to(_roots(self.by_tail(counts), self.by_tail(sums), self.fitted), counts.shape)
@@ -219,33 +214,33 @@ class StudentTails:
         return replace(self, nu=self.optimal_nu(counts, sums)) if self.n_fitted else self
 
     def merged(self, counts, pairs):
-        """nu of every component's own that holds the rows of two, and what the lower bound gains by it.
+        """nu of merged components, and the gain in the lower bound.
 
-        The scales of all rows stay. The second component of a pair is then empty, and its nu at `EMPTY`.
+        The scales of all rows stay. The second component of a pair is left without rows.
 
         Parameters
         ----------
-        counts : (K,), at which the present nu are optimal
+        counts : (K,), for which the present nu are optimal
         pairs : int array (n, 2)
 
         Returns
         -------
         nu, gains : (n,)
         """
-        if not self.are_own:
+        if not self.are_per_component:
             return self.nu[pairs[:, 0]], np.zeros(len(pairs))
-        sums = self.sums_of(counts, self.own_feature_sums())
+        sums = self.sums_of(counts, self.feature_sums_of_q())
         counts_after, sums_after = counts[pairs].sum(axis=1), sums[pairs].sum(axis=1)
         nu = _roots(counts_after, sums_after, self.nu[pairs[:, 0]])
-        before = _own_bound(self.nu, counts, sums)[pairs].sum(axis=1)
-        return nu, _own_bound(nu, counts_after, sums_after) + _log_prior(EMPTY) - before
+        before = _bound_of_nu(self.nu, counts, sums)[pairs].sum(axis=1)
+        return nu, _bound_of_nu(nu, counts_after, sums_after) + _log_prior(NU_WITHOUT_ROWS) - before
 
     # Covariances of u and the feature of nu, given the component.
 
     def along_scale(self, scales):
-        """Cov(u, feature of nu) over the standard deviation of u, and the variance that u does not explain.
+        """Cov(u, phi) over the standard deviation of u, and the variance of phi that u does not explain.
 
-        (K, n), and (K, n) or (K, 1)
+        phi is the feature of nu. (K, n), and (K, n) or (K, 1)
         """
         half, shape = 0.5 * self.nu[:, None], scales.shape
         rest = np.square(half) * np.maximum(zeta(2.0, shape) - 1.0 / shape, 0.0)
@@ -263,11 +258,15 @@ def student_log_densities(nu, distances, n_seen):
     Parameters
     ----------
     nu : (K, n) or (K, 1)
-    distances : (K, n), d
+    distances : (K, n), delta
     n_seen : int, or int array (n,), P
     """
-    constants = _log_gamma_ratio(0.5 * nu, 0.5 * n_seen) - 0.5 * n_seen * np.log(nu * np.pi)
-    return constants - 0.5 * (nu + n_seen) * np.log1p(distances / nu)
+    return _log_constants(nu, n_seen) - 0.5 * (nu + n_seen) * np.log1p(distances / nu)
+
+
+def _log_constants(nu, n_seen):
+    """log Gamma(kappa) - log Gamma(nu/2) - P/2 log(nu pi)."""
+    return _log_gamma_ratio(0.5 * nu, 0.5 * n_seen) - 0.5 * n_seen * np.log(nu * np.pi)
 
 
 def log_rise(nu):
@@ -286,7 +285,7 @@ def _log_prior(nu):
     return _SHAPE * np.log(nu) - _RATE * nu + _LOG_PRIOR_CONSTANT
 
 
-def _own_bound(nu, counts, sums):
+def _bound_of_nu(nu, counts, sums):
     """What nu adds to the lower bound, given N and T."""
     half = 0.5 * nu
     return counts * (half * np.log(half) - gammaln(half)) + half * sums + _log_prior(nu)
@@ -297,10 +296,10 @@ def _log_gamma_ratio(x, rise):
     large = x > 1e4
     safe = np.where(large, 1.0, x)
     direct = gammaln(safe + rise) - gammaln(safe)
-    whole = x + rise
+    end = x + rise
     # Stirling's series, whose terms are subtracted one by one.
-    series = rise * np.log(whole) + (x - 0.5) * np.log1p(rise / x) - rise
-    series += (1.0 / whole - 1.0 / x) / 12.0 - (whole**-3 - x**-3.0) / 360.0
+    series = rise * np.log(end) + (x - 0.5) * np.log1p(rise / x) - rise
+    series += (1.0 / end - 1.0 / x) / 12.0 - (end**-3 - x**-3.0) / 360.0
     return np.where(large, series, direct)
 
 
@@ -312,13 +311,9 @@ def _roots(counts, totals, start):
     low, high = np.full(counts.shape, np.log(_LEAST)), np.full(counts.shape, np.log(_MOST))
     log_nu = np.log(np.broadcast_to(np.clip(start, _LEAST, _MOST), counts.shape))
     for _ in range(_STEPS):
-        nu = np.exp(log_nu)
-        half = 0.5 * nu
-        rise = np.log(half) + 1.0 - digamma(half)
-        of_rows = half * (counts * rise + totals)
-        slope = of_rows + _SHAPE - _RATE * nu
-        curvature = of_rows - _RATE * nu + half * counts * (1.0 - half * zeta(2.0, half))
+        slope, curvature = _slope_and_curvature(np.exp(log_nu), counts, totals)
         low, high = np.where(slope > 0, log_nu, low), np.where(slope > 0, high, log_nu)
+        # Where the bound is not concave, Newton's step is minus infinity, and bisection replaces it.
         newton = log_nu - np.divide(slope, curvature, out=np.full_like(slope, np.inf), where=curvature < 0)
         step = np.where((low <= newton) & (newton <= high), newton, 0.5 * (low + high))
         is_moving = np.abs(step - log_nu) >= 1e-14 * np.maximum(1.0, np.abs(log_nu))
@@ -326,3 +321,11 @@ def _roots(counts, totals, start):
             break
         log_nu = np.where(is_moving, step, log_nu)
     return np.where(np.isnan(counts + totals), np.nan, np.exp(log_nu))
+
+
+def _slope_and_curvature(nu, counts, totals):
+    """First and second derivative of the lower bound in log nu, given N and T."""
+    half = 0.5 * nu
+    of_rows = half * (counts * log_rise(nu) + totals)
+    slope = of_rows + _SHAPE - _RATE * nu
+    return slope, of_rows - _RATE * nu + half * counts * (1.0 - half * zeta(2.0, half))

@@ -467,7 +467,7 @@ class VariationalPosterior:
         if self.tails is not None:
             of_components = moments.counts[: self.n_components]
             of_tails = self.tails.feature_sums(of_components, moments.log_scale_sums)
-            of_scales = moments.scale_sums - self.scale_sums, of_tails - self.tails.own_feature_sums()
+            of_scales = moments.scale_sums - self.scale_sums, of_tails - self.tails.feature_sums_of_q()
         return structure.feature_moments(
             counts, moments.first, second, structure.identity_statistic, *of_scales
         )
@@ -481,7 +481,7 @@ class VariationalPosterior:
         second = second + structure.sum_of_squares(shift, other.mean_precision)
         moments = Moments(other.label_counts, other.mean_precision[:, None] * shift, second)
         if self.tails is not None:
-            sums = other.tails.sums_of(other.counts, other.tails.own_feature_sums())
+            sums = other.tails.sums_of(other.counts, other.tails.feature_sums_of_q())
             moments = replace(moments, scale_sums=other.scale_sums, log_scale_sums=sums)
         return self.residual(moments)
 
@@ -499,7 +499,7 @@ class VariationalPosterior:
         moments = Moments(np.maximum(self.label_counts + counts, 0.0), first, own + second)
         if self.tails is not None:
             of_components = moments.counts[: self.n_components]
-            sums = self.tails.sums_of(of_components, self.tails.own_feature_sums() + of_tails)
+            sums = self.tails.sums_of(of_components, self.tails.feature_sums_of_q() + of_tails)
             scale_sums = np.maximum(self.scale_sums + of_scales, 0.0)
             moments = replace(moments, scale_sums=scale_sums, log_scale_sums=sums)
         return self.m_step(moments)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.chains import N_CHAINS, N_ISLANDS
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import NoCovarianceError
 from sklearn_lrvb.row_blocks import batches
 
 _LEAST_DETERMINANT = 1e-10  # Of the correlations of both variables, below which it is round-off.
@@ -130,12 +131,8 @@ class ChainDraws:
         if target == "covariances":
             n_without = len(values) - np.count_nonzero(np.isfinite(values).all(axis=1))
             if n_without:
-                raise ValueError(
-                    f"In {n_without} of {len(values)} draws of the exact posterior a component has at most "
-                    "two degrees of freedom, where Student's t has an infinite variance: covariances have no "
-                    "posterior mean. (a) Ask for the scales, whose matrices are scales_. (b) Take quantiles "
-                    "of sample_posterior(method='exact')['covariances']. (c) Use method='lrvb'."
-                )
+                which = f"In {n_without} of {len(values)} draws of the exact posterior a component"
+                raise NoCovarianceError.of(which, "at most two")
         return values
 
     def _sums_of_chains(self, values):

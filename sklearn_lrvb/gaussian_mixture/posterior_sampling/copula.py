@@ -172,7 +172,7 @@ class DrawnParameters:
     def log_tails(self):
         """log nu, in the shape of the attribute."""
         log_tails = self.draws.log_tails
-        return log_tails if log_tails.shape[1] > 1 else log_tails[:, 0]
+        return log_tails if self._structure.tails_shape else log_tails[:, 0]
 
     @property
     def tails(self):

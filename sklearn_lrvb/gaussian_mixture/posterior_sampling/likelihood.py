@@ -313,7 +313,7 @@ class ScalesUnderDraws:
         """E u, (K, d, n)."""
         return self.shape / self.rate
 
-    def log_less_mean(self):
+    def expected_log_minus_mean(self):
         """E log u - E u, (K, d, n)."""
         return digamma(self.shape) - np.log(self.rate) - self.mean
 
@@ -376,7 +376,7 @@ class RowsUnderDraws:
         if self.hidden is not None:
             sums[:, :n_components] += self.hidden.expected_sums(of_components, scaled[:n_components])
         logs = np.zeros(weights.shape[:2])
-        logs[:n_components] = (of_components * self.scales.log_less_mean()).sum(axis=2)
+        logs[:n_components] = (of_components * self.scales.expected_log_minus_mean()).sum(axis=2)
         return np.concatenate([sums, np.stack([weights.sum(axis=2), logs], axis=-1).swapaxes(0, 1)], axis=2)
 
     def completed(self, normals):

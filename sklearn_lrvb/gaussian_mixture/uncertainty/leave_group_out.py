@@ -23,7 +23,7 @@ from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.e_step.prediction import scores_of_rows
 from sklearn_lrvb.gaussian_mixture.information.columns import RowColumns
 from sklearn_lrvb.gaussian_mixture.information.missing_information import (
-    in_own_frames,
+    from_own_frames,
     missing_information,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
@@ -76,7 +76,7 @@ def _response(group, posterior, information, statistics):
     """(M + I_g)^-1 S_g, (D,)."""
     is_large = group.n_samples * (posterior.n_labels - 1) > len(information)
     if is_large or group.has_holes or posterior.structure.has_scales:
-        missing = missing_information(group, posterior, [in_own_frames])
+        missing = missing_information(group, posterior, [from_own_frames])
         solved = information.solve(np.column_stack([statistics, missing]))
         return np.linalg.solve(np.eye(len(missing)) + solved[:, 1:], solved[:, 0])
     columns = RowColumns.of_rows(group, posterior)

@@ -156,7 +156,7 @@ def _changed_nu(posterior, counts, statistics, left_out):
     if not tails.n_fitted:
         return tails.optimal_nu(of_components, of_components).T
     changes = statistics.tails(left_out, np.arange(counts.shape[1]))
-    sums = tails.sums_of(of_components, tails.own_feature_sums() + changes)
+    sums = tails.sums_of(of_components, tails.feature_sums_of_q() + changes)
     return tails.optimal_nu(of_components, sums).T
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from sklearn_lrvb.exponential_families.special_functions import inverse_gamma_quantile, normal_quantile
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import Covariances, Scales, variance
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import Covariances, LogTails, Scales, variance
 from sklearn_lrvb.symmetric_matrices import upper_triangle
 
 # Least mean of the reciprocal of a variance, relative to its mean under q itself, as for the pivots of random
@@ -176,20 +176,23 @@ def _of_difference(deviation, other, correlation):
 
 @dataclass(frozen=True)
 class WidenedMargins:
-    """Margins of scales, in other units and with larger deviations.
+    """Margins of covariances of Student's t components: those of scales in other units, and wider.
 
-    Intervals reach as many times farther from the median: of variances by their logarithms.
+    Intervals reach as many times farther from the median: of variances by their logarithms. Where the central
+    interval of the degrees of freedom reaches two, so that covariances are infinite, they have no end.
 
     Attributes
     ----------
     of_scales : CovarianceMargins
     factor : (d,), by which all is multiplied
     widening : (d,), by which deviations and intervals around the median are multiplied besides
+    distance_from_two : (d,), of log nu from log 2, in standard deviations of log nu
     """
 
     of_scales: CovarianceMargins
     factor: np.ndarray
     widening: np.ndarray
+    distance_from_two: np.ndarray
 
     @property
     def mean(self):
@@ -202,11 +205,13 @@ class WidenedMargins:
     def interval(self, probability):
         """Ends of the central intervals, (d,) each."""
         median, is_variance = self.of_scales.interval(0.0)[0], self.of_scales.minus.scale == 0
+        reaches_two = -ndtri(0.5 * (1.0 - probability)) >= self.distance_from_two
         ends = []
-        for end in self.of_scales.interval(probability):
+        for side, end in zip((-1.0, 1.0), self.of_scales.interval(probability), strict=True):
             wider = median + self.widening * (end - median)
             ratio = np.divide(end, median, out=np.ones_like(end), where=is_variance)
-            ends.append(self.factor * np.where(is_variance, median * ratio**self.widening, wider))
+            own = self.factor * np.where(is_variance, median * ratio**self.widening, wider)
+            ends.append(np.where(reaches_two & (side * own > 0), side * np.inf, own))
         return tuple(ends)
 
 
@@ -231,7 +236,13 @@ def covariance_margins(target, information):
     factor = np.repeat(target.factors(), target.structure.n_quadratic)
     own, of_scales = variance(target, information), np.square(factor) * variance(scales, information)
     widening = np.sqrt(np.divide(own, of_scales, out=np.ones_like(own), where=of_scales > 0))
-    return WidenedMargins(_margins_of_scales(scales, information), factor, widening)
+    from_two = np.full(target.n_units, np.inf)
+    if target.follows_tails:
+        log_tails = LogTails(target.posterior, target.origin)
+        distances = (log_tails.flat_value() - np.log(2.0)) / np.sqrt(variance(log_tails, information))
+        from_two = np.resize(distances, target.n_units)
+    from_two = np.repeat(from_two, target.structure.n_quadratic)
+    return WidenedMargins(_margins_of_scales(scales, information), factor, widening, from_two)
 
 
 def _margins_of_scales(target, information):

@@ -430,6 +430,21 @@ class Scales(MatrixTarget):
         return self.structure.unique_entries(changes)
 
 
+class NoCovarianceError(ValueError):
+    """A component has no covariance; the argument is a sentence that says which, and why."""
+
+    @classmethod
+    def of(cls, which, degrees_of_freedom):
+        """The error about "Component 0", say, and its degrees of freedom in words."""
+        return cls(
+            f"{which} has no covariance: it has {degrees_of_freedom} degrees of freedom, and Student's t has "
+            "an infinite variance with two or fewer."
+        )
+
+    def __str__(self):
+        return f"{self.args[0]} Ask for target='scales', the scale matrices (scales_), which always exist."
+
+
 class Covariances(Scales):
     """(E Lambda)^-1; of Student's t components times nu/(nu - 2), and none where nu is at most two."""
 
@@ -450,18 +465,14 @@ class Covariances(Scales):
 
         Raises
         ------
-        ValueError
+        NoCovarianceError
             Where a component has at most two degrees of freedom.
         """
         tails = self.posterior.tails
         if tails is None:
             return np.ones(self.n_units)
         if tails.nu.min() <= 2.0:
-            raise ValueError(
-                f"Component {tails.nu.argmin()} has no covariance: it has {tails.nu.min():.3g} degrees of "
-                "freedom, and Student's t has an infinite variance with two or fewer. Ask for the scales, "
-                "whose matrices are scales_."
-            )
+            raise NoCovarianceError.of(f"Component {tails.nu.argmin()}", f"{tails.nu.min():.3g}")
         return (tails.nu / (tails.nu - 2.0))[: self.n_units]
 
     def value(self):
@@ -503,20 +514,17 @@ class LogTails(Target):
         return coefficients[..., 0]
 
     def flat(self, values):
-        return np.reshape(values, (*np.shape(values)[: np.ndim(values) - self._n_own_axes], -1))
-
-    @property
-    def _n_own_axes(self):
-        return int(self.n_units > 1)
+        n_draw_axes = np.ndim(values) - len(self.structure.tails_shape)
+        return np.reshape(values, (*np.shape(values)[:n_draw_axes], -1))
 
     def shaped(self, flat):
-        return flat if self._n_own_axes else flat[..., 0]
+        return flat if self.structure.tails_shape else flat[..., 0]
 
     def subscripts(self, feature_names):
-        return [f"{k}" for k in range(self.n_units)] if self._n_own_axes else ["all"]
+        return [f"{k}" for k in range(self.n_units)] if self.structure.tails_shape else ["all"]
 
     def flat_index(self, component, row, column):
-        return component if self._n_own_axes else 0
+        return component if self.structure.tails_shape else 0
 
 
 class Tails(LogTails):
@@ -603,10 +611,8 @@ class Targets:
 
     @property
     def reported(self):
-        """Names of those that a table has, list of str; covariances only where all components have one."""
-        tails = self.posterior.tails
-        with_covariances = tails is None or tails.nu.min() > 2.0
-        return [name for name in _REPORTED if self._has(name) and (name != "covariances" or with_covariances)]
+        """Names of those that a table has where they exist, list of str."""
+        return [name for name in _REPORTED if self._has(name)]
 
     @property
     def theta(self):

@@ -11,9 +11,9 @@ from catalogue import (
     INFORMATION,
     MODELS,
     SOLVERS,
+    few_of,
     fitted,
     formed_information,
-    half_of,
     mixture,
     model_id,
     models_in_turn,
@@ -36,12 +36,14 @@ from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
 from sklearn_lrvb.linear_response.solvers import DualInformation, PrimalInformation
 
-catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
-half_of_the_catalogue = pytest.mark.parametrize("model", half_of(MODELS), ids=model_id)
+catalogue = pytest.mark.parametrize("model", few_of(MODELS), ids=model_id)
+some_models = pytest.mark.parametrize("model", few_of(MODELS), ids=model_id)
 
 
 @models_in_turn(
-    MODELS, "way", [(*start, solver) for start in (("kmeans", 3), ("random", 2)) for solver in SOLVERS]
+    few_of(MODELS),
+    "way",
+    [(*start, solver) for start in (("kmeans", 3), ("random", 2)) for solver in SOLVERS],
 )
 def test_lower_bound_never_falls(model, way):
     init_params, n_components, solver = way
@@ -55,7 +57,7 @@ def test_lower_bound_never_falls(model, way):
     assert bounds[-1] == estimator.lower_bound_
 
 
-@half_of_the_catalogue
+@some_models
 def test_newton_and_coordinate_ascent_meet(model):
     sweeps = mixture(model, solver="coordinate_ascent", tol=1e-12, max_iter=20_000).fit(overlapping())
     newton_fit = fitted(model)
@@ -64,7 +66,7 @@ def test_newton_and_coordinate_ascent_meet(model):
     assert newton_fit.n_iter_ < sweeps.n_iter_ / 2
 
 
-@models_in_turn(half_of(MODELS), "information", INFORMATION)
+@models_in_turn(few_of(MODELS), "information", INFORMATION)
 def test_every_solver_of_the_information_ends_at_the_same_optimum(model, information, monkeypatch):
     information = information if information in solvers_of(model) else "primal"
     use_information(information, monkeypatch)
@@ -169,7 +171,7 @@ def test_newton_fits_under_the_flat_prior_where_sweeps_do():
         assert outcomes["newton", seed] >= outcomes["coordinate_ascent", seed]
 
 
-@half_of_the_catalogue
+@some_models
 def test_a_fit_cut_short_has_converged_where_half_its_squared_decrement_is_below_tol(model):
     def cut_short(tol):
         with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""The lower bound never falls: thousands of random sweeps and hundreds of random fits, over all options."""
+"""The lower bound never falls: a thousand random sweeps and a hundred random fits, over all options."""
 
 import warnings
 from dataclasses import replace
@@ -109,7 +109,7 @@ def round_off(posterior, lower_bound, rows):
     return np.finfo(float).eps * amplification * (abs(lower_bound) + rows.total_weight)
 
 
-@pytest.mark.parametrize("first", range(0, 500, 100))
+@pytest.mark.parametrize("first", range(0, 300, 100))
 def test_no_sweep_from_a_random_start_lowers_the_bound(first):
     n_swept = 0
     for seed in range(first, first + 100):
@@ -131,10 +131,10 @@ def test_no_sweep_from_a_random_start_lowers_the_bound(first):
     assert n_swept > 80 * N_SWEEPS
 
 
-@pytest.mark.parametrize("first", range(0, 200, 100))
+@pytest.mark.parametrize("first", range(0, 100, 50))
 def test_no_random_fit_lowers_its_bound(first):
     n_converged = 0
-    for seed in range(first, first + 100):
+    for seed in range(first, first + 50):
         X, weights, mixture = random_case(seed)
         if fitted_or_none(mixture, X, weights) is None:
             continue
@@ -149,7 +149,7 @@ def test_no_random_fit_lowers_its_bound(first):
             most = mixture.tol if mixture.solver == "newton" else 2.0 * mixture.tol
             assert -allowed <= gain <= most + allowed, f"seed {seed}: {gain:.3g} nats, {mixture}"
             n_converged += 1
-    assert n_converged > 60
+    assert n_converged > 30
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e-40, 1e-60])

@@ -133,13 +133,27 @@ def test_how_far_outliers_are_does_not_matter_to_the_core():
     assert np.abs(near[0]).max() < 10
 
 
-def test_where_most_rows_have_one_value_the_core_is_all_rows():
+@pytest.mark.parametrize("one_in", [5, 20, 299])
+def test_most_rows_may_have_one_value_in_a_column(one_in):
     X = three_blobs(300, 3)
-    X[:, 1] = np.where(np.arange(300) % 5 == 0, X[:, 1], 0.0)
+    X[:, 1] = np.where(np.arange(300) % one_in == 0, X[:, 1], 0.0)
     mean, covariance, log_density, _ = found_in(X)
-    np.testing.assert_allclose(mean, X.mean(axis=0), atol=1e-12)
-    np.testing.assert_allclose(covariance, np.cov(X.T, ddof=0), rtol=1e-9, atol=1e-12)
+    assert np.linalg.matrix_rank(covariance) == 3
     assert np.isfinite(log_density)
+    if one_in == 299:  # The two rows with other values are in no central part.
+        np.testing.assert_allclose(mean, X.mean(axis=0), atol=1e-12)
+        np.testing.assert_allclose(covariance, np.cov(X.T, ddof=0), rtol=1e-9, atol=1e-12)
+    else:
+        far = found_in(np.concatenate([X, [[1e6, 1e6, 1e6], [-2e6, 1e6, 0.0], [1e6, -3e6, 5e6]]]))
+        assert np.all(np.diag(far[1]) < 2.0 * X.var(axis=0))
+
+
+@pytest.mark.parametrize("row", [[1e12, 0.0, 0.0], [1e12, 1e12, 1e12]])
+def test_one_row_at_any_distance_does_not_count(row):
+    X = three_blobs(300, 3)
+    near, far = found_in(np.concatenate([X, [[1e3, 1e3, 0.0]]])), found_in(np.concatenate([X, [row]]))
+    ratios = np.linalg.eigvals(np.linalg.solve(near[1], far[1]))
+    assert np.all(np.abs(np.log(ratios)) < 0.3)
 
 
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
@@ -153,11 +167,17 @@ def test_the_core_has_the_shape_of_a_prior(covariance_type):
 # The density.
 
 
+def price(n_samples, n_numbers):
+    """What the place and the shape of a volume that is taken from the rows costs it, in nats."""
+    return n_numbers * (1.0 + np.log(n_samples)) / n_samples
+
+
 def test_in_many_dimensions_the_density_is_the_normal_one_at_its_quantile():
     X = with_outliers(n_features=20)
     mean, covariance, log_density, _ = found_in(X)
-    at = mean + np.linalg.cholesky(covariance)[:, 0] * np.sqrt(chi2.ppf(0.999, 20))
-    np.testing.assert_allclose(log_density, multivariate_normal(mean, covariance).logpdf(at), rtol=1e-10)
+    at = mean + np.linalg.cholesky(covariance)[:, 0] * np.sqrt(chi2.ppf(0.997, 20))
+    expected = multivariate_normal(mean, covariance).logpdf(at) - price(len(X), 20 + 210)
+    np.testing.assert_allclose(log_density, expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 5])
@@ -168,26 +188,29 @@ def test_in_few_dimensions_it_is_that_of_the_box_around_the_ellipsoid(n_features
     side = 2.0 * np.sqrt(n_features)
     least = {1: 2.0 * side, 2: 2.0 * np.pi * 2.0}  # twice the interval, twice the circle of radius sqrt(2)
     volume = least.get(n_features, side**n_features)
-    np.testing.assert_allclose(found_in(X)[2], -np.log(volume), rtol=1e-9)
+    expected = -np.log(volume) - price(len(X), n_features * (n_features + 3) / 2)
+    np.testing.assert_allclose(found_in(X)[2], expected, rtol=1e-9)
     if (
         n_features == 5
     ):  # The ranges span a cube; the ball around the mean reaches the corner farthest from it.
-        np.testing.assert_allclose(found_in(X, covariance_type="diag")[2], -np.log(2.0**5), rtol=1e-12)
+        of_ranges = found_in(X, covariance_type="diag")[2]
+        np.testing.assert_allclose(of_ranges, -np.log(2.0**5) - price(len(X), 10), rtol=1e-12)
         core = core_of(rows_around_mean(X))
         radius = np.linalg.norm(corners - core.mean - X.mean(axis=0), axis=1).max()
         of_ball = found_in(X, covariance_type="spherical")[2]
-        np.testing.assert_allclose(of_ball, -5 * np.log(2 * radius), rtol=1e-12)
+        np.testing.assert_allclose(of_ball, -5 * np.log(2 * radius) - price(len(X), 6), rtol=1e-12)
 
 
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_constant_columns_tell_no_noise(covariance_type):
-    X, reg_covar = three_blobs(300, 2), 1e-3
+    X, reg_covar = three_blobs(300, 2), 0.0 if covariance_type == "spherical" else 1e-3
     options = {"covariance_type": covariance_type, "reg_covar": reg_covar}
     widened = found_in(np.column_stack([X, np.full(300, 7.1)]), **options)
     narrow = found_in(X, **options)
     np.testing.assert_array_equal(widened[3], narrow[3])
-    if covariance_type != "spherical":  # Its one variance is the mean of three then.
-        np.testing.assert_allclose(widened[2], narrow[2] - 0.5 * np.log(2 * np.pi * reg_covar), rtol=1e-9)
+    # A constant column has the known error alone; with "spherical", the mean of all variances.
+    variance = reg_covar or core_of(rows_around_mean(X)).covariance.trace() / 3
+    np.testing.assert_allclose(widened[2], narrow[2] - 0.5 * np.log(2 * np.pi * variance), rtol=1e-9)
 
 
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
@@ -203,6 +226,21 @@ def test_noise_gains_nothing_on_clean_rows(covariance_type):
         # The log likelihood of a weight of noise is concave, and falls from this weight on.
         excess, weight = np.expm1(log_density - fit.score_samples(X)), 0.005
         assert (excess / (1.0 + weight * excess)).mean() < 0
+
+
+def test_one_column_has_one_density():
+    X = np.append(np.random.default_rng(0).normal(size=99), 30.0)[:, None]
+    found = [found_in(X, covariance_type=covariance_type)[2] for covariance_type in COVARIANCE_TYPES]
+    np.testing.assert_allclose(found, -np.log(2.0 * np.ptp(X)) - price(100, 2), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("n_samples", "n_features"), [(20, 3), (30, 2), (30, 5), (50, 3)])
+def test_few_clean_rows_are_no_noise(n_samples, n_features):
+    lost = 0
+    for seed in range(8):
+        X = np.random.default_rng(seed).normal(size=(n_samples, n_features))
+        lost += (LRVBGaussianMixture(noise=True, random_state=0).fit_predict(X) == -1).sum()
+    assert lost <= 0.08 * 8 * n_samples  # A third of them without the price.
 
 
 # The rows far out.

@@ -6,6 +6,7 @@ from catalogue import (
     COVARIANCE_TYPES,
     WITH_NOISE,
     WITHOUT_NOISE,
+    few_of,
     half_of,
     mixture,
     model_id,
@@ -24,7 +25,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.moves import Moves
 from sklearn_lrvb.gaussian_mixture.fitting.search import RowsOfComponents, Search, splits
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 
-PROPER = [model for model in WITHOUT_NOISE + WITH_NOISE if model["prior"] == "conjugate"]
+PROPER = [model for model in (*half_of(WITHOUT_NOISE), *WITH_NOISE) if model["prior"] == "conjugate"]
 catalogue = pytest.mark.parametrize("model", PROPER, ids=model_id)
 # The components that four blobs start in, and how many components there are.
 JOINED = {
@@ -65,7 +66,7 @@ def fit_at(model, groups, n_components, weighted=False, holes=0.0):
     return rows, Ascent(rows, 1e-9, 400).newton(Ascent(rows, 1e-9, 400).start_at(start))
 
 
-@models_in_turn(half_of(PROPER), "kind", ("plain", "weighted", "with holes", "weighted with holes"))
+@models_in_turn(few_of(PROPER), "kind", ("plain", "weighted", "with holes", "weighted with holes"))
 def test_a_split_gains_what_it_promises(model, kind):
     rows, fit = fit_at(model, [0, 1, 2, 2], 5, "weighted" in kind, 0.2 if "holes" in kind else 0.0)
     search = Search(rows, fit)
@@ -95,7 +96,7 @@ def test_rows_of_a_component_are_counted_by_their_shares(covariance_type):
         np.testing.assert_allclose(own.sample_weight[counted], (rows.sample_weight * r[k])[held], rtol=1e-12)
 
 
-@models_in_turn(half_of(PROPER), "joined", [*JOINED, "one split"])
+@models_in_turn(few_of(PROPER), "joined", [*JOINED, "one split"])
 def test_the_search_parts_what_a_start_had_joined(model, joined):
     groups, n_components = JOINED[joined]
     settings = {"init_params": merged_start(groups), "tol": 1e-3}
@@ -108,8 +109,14 @@ def test_the_search_parts_what_a_start_had_joined(model, joined):
     assert np.diff(found.lower_bounds_).min() > -1e-9
 
 
-@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
-@pytest.mark.parametrize("n_sampled, holes", [(10**6, 0.01), (10**6, 0.2), (190, 0.0), (190, 0.2)])
+@pytest.mark.parametrize(
+    ("covariance_type", "n_sampled", "holes"),
+    [
+        (covariance_type, *sample)
+        for i, covariance_type in enumerate(COVARIANCE_TYPES)
+        for sample in (((10**6, 0.01), (190, 0.2)), ((10**6, 0.2), (190, 0.0)))[i % 2]
+    ],
+)
 def test_the_search_parts_clusters_of_rows_with_holes_and_of_a_sample(
     covariance_type, n_sampled, holes, monkeypatch
 ):
@@ -189,7 +196,7 @@ def test_components_of_few_rows_are_not_split():
 
 @pytest.mark.parametrize("n_features", [2, 5])
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_search_parts_two_clusters_that_are_white_together(n_features, covariance_type, seed):
     # in units of the default prior, the covariance of all rows, no axis has a larger variance than another
     rng = np.random.default_rng(seed)

@@ -12,6 +12,7 @@ from catalogue import (
     WEIGHT_PRIORS,
     assert_equal_to_rounding,
     dense,
+    few_of,
     fitted,
     mixture,
     model_id,
@@ -31,7 +32,7 @@ from sklearn_lrvb.gaussian_mixture.covariance_structures.random_factors import B
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import PosteriorCopula, beta_size
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
 
-catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
+catalogue = pytest.mark.parametrize("model", few_of(MODELS), ids=model_id)
 MOST = 5.0  # standard errors of an estimate from draws
 
 

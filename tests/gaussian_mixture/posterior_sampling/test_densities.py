@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from catalogue import WITHOUT_NOISE, models_in_turn
+from catalogue import WITHOUT_NOISE, half_of, models_in_turn
 from sampling_problems import PROPER, problem
 
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import (
@@ -88,7 +88,7 @@ def test_responses_are_found_again_from_their_draws(model, n_components):
     np.testing.assert_allclose(found / scale, responses / scale, atol=1e-7)
 
 
-@models_in_turn(WITHOUT_NOISE, "weighted", [False, False, True])  # Of normal components.
+@models_in_turn(half_of(WITHOUT_NOISE), "weighted", [False, True])  # Of normal components.
 def test_one_components_copula_is_its_exact_posterior(model, weighted):
     case = problem(model, 1, 30, weighted)
     weights = case.sampler.importance(case.rows, 200, np.random.RandomState(0))[1]

