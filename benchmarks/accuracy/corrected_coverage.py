@@ -20,7 +20,7 @@ from benchmarks.problems.populations import PLACES_OF_FAILURE
 TITLE = "Coverage with corrections"
 TARGETS = ("log_weights", "means", "precisions")
 METHODS = {"lrvb": "LRVB", "exact": "exact"}
-_DATA_SETS, _QUICK_DATA_SETS = 200, 2
+_DATA_SETS, _QUICK_DATA_SETS = 200, 1
 _QUICK_STRIDE = 2
 
 

@@ -23,7 +23,7 @@ from benchmarks.harness.tables import table
 TITLE = "Simulation-based calibration"
 METHODS = {"lrvb": "LRVB", "exact": "exact"}
 FUNCTIONS = ("left weight", "left mean", "right mean", "left log precision", "right log precision", "fit")
-_DATA_SETS, _QUICK_DATA_SETS = 600, 3
+_DATA_SETS, _QUICK_DATA_SETS = 600, 1
 _DRAWS = 199
 _ROWS = 100
 _FEATURES = 2

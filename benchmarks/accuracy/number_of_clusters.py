@@ -23,7 +23,7 @@ METHODS = {
     "number_of_clusters": "`number_of_clusters`",
 }
 NUMBERS = range(1, MOST_COMPONENTS + 1)
-_TABLES, _QUICK_TABLES = 100, 2
+_TABLES, _QUICK_TABLES = 100, 1
 _STARTS, _QUICK_STARTS = 12, 2
 _BINS = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 1.0 + 1e-9)
 

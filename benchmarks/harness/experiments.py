@@ -6,7 +6,8 @@ from importlib import import_module
 PAGES = {
     "speed": (
         "Speed",
-        "sweep holes threads rows_anywhere fit small wide start information influence diagnostics growth",
+        "sweep holes robust threads rows_anywhere fit small wide start information influence diagnostics "
+        "growth",
     ),
     "accuracy": (
         "Accuracy",

@@ -18,8 +18,8 @@ from benchmarks.harness import experiments, rows
 from benchmarks.problems.clusters import PROBLEMS
 
 # How the quick mode makes problems small: this times the root of a problem's rows, so that a size that grows
-# still does; and every third of the problems that have no more unknowns and components than these.
-_QUICK_ROWS, _QUICK_STRIDE, _QUICK_UNKNOWNS, _QUICK_COMPONENTS = 4, 3, 1250, 20
+# still does; and every fifth of the problems that have no more unknowns and components than these.
+_QUICK_ROWS, _QUICK_STRIDE, _QUICK_UNKNOWNS, _QUICK_COMPONENTS = 4, 5, 1250, 20
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Settings:
         return self.sized(PROBLEMS[name] for name in names)
 
     def sized(self, problems):
-        """The problems; in quick mode every third of the small ones, with few rows."""
+        """The problems; in quick mode every fifth of the small ones, with few rows."""
         if not self.quick:
             return list(problems)
         small = [
