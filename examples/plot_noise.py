@@ -145,8 +145,8 @@ for nats in (-1, 0, 1):
 # %%
 # **Answer.** Where they are without these rows, within a third of an error bar, if noise
 # takes them in; without noise the means are off by up to four error bars, and these do not
-# know it. Noise found 35 of the 40 strangers and took one of the 360 zeros and ones. Its
-# share, 0.091 +- 0.014, agrees with that of the strangers, 0.1, and hardly depends on the
+# know it. Noise found 35 of the 40 strangers and took none of the 360 zeros and ones. Its
+# share, 0.089 +- 0.014, agrees with that of the strangers, 0.1, and hardly depends on the
 # density that was chosen for it. Heavy tails help less: a row that is far from everything
 # still belongs to a cluster. (Strangers that look alike would be a cluster of their own,
 # with noise as without.)
