@@ -43,7 +43,7 @@ from sklearn_lrvb.symmetric_matrices import cholesky_factors, round_off, scaled_
 _CENTRAL = (0.75, 0.9, 0.975, 1.0)
 _MAX_STEPS = 100
 _LEAST_GAIN = 1e-6  # Of the log determinant of the core's covariance, at which the steps end.
-_EQUAL = 1e-9  # Relative difference below which distances are equal but for rounding.
+_EQUAL = 1e-9  # Distances that differ by a smaller part of themselves count as equal.
 # Quantile of the distance from the core's mean at which the core's normal density is that of noise. With
 # 0.995, noise took a tenth of a small cluster that is twice as wide as the others in 10 dimensions.
 _LEVEL = 0.997
