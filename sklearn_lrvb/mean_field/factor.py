@@ -37,7 +37,8 @@ class Factor:
         How many equal members each copy stands for, at least 0 and not necessarily whole; None is one. In
         the log joint every statistic of a copy counts that many times, and so does its entropy. Means and
         standard deviations are those of one member. Where a factor chooses components (``given="z"``),
-        `MeanFieldModel` takes its weights from the likelihoods.
+        `MeanFieldModel` takes its weights from the likelihoods. Densities refuse factors of other families
+        that have weights; a `Term` takes any.
 
     Raises
     ------

@@ -448,6 +448,110 @@ def test_weights_of_a_mixture_belong_to_the_categories():
         np.testing.assert_allclose(other.std("m.value"), fit.std("m.value"), rtol=1e-6)
 
 
+def latent_classes(rows, weights=None):
+    """Two classes of rows with a binary, a count and a numeric column."""
+    factors = {"pi": Dirichlet(2), "p": Factor(Beta(), 2), "rates": Factor(Gamma(), 2)}
+    factors |= {"m": Factor(UnivariateNormal(), 2), "taus": Factor(Gamma(), 2)}
+    of_rows = {"given": "z", "weights": weights}
+    densities = [
+        dirichlet_prior("pi", 0.5),
+        categorical_prior("z", "pi"),
+        beta_prior("p", [1.0, 2.0], [2.0, 1.0]),
+        gamma_prior("rates", 2.0, [4.0, 0.5]),
+        normal_prior("m", 0.0, 0.1),
+        gamma_prior("taus", 2.0, 1.0),
+        bernoulli_likelihood((CLUSTERS > 0.3)[rows], "p", **of_rows),
+        poisson_likelihood(np.round(2.0 * CLUSTERS)[rows], "rates", **of_rows),
+        normal_likelihood(np.sin(7.0 * CLUSTERS)[rows], "m", "taus", **of_rows),
+    ]
+    return {**factors, "z": Factor(Categorical(2), len(rows))}, densities
+
+
+def topics_of_texts(rows, weights=None):
+    """Words of two texts, each with its own probabilities of the topics, which are copies of a factor."""
+    factors = {"theta": Factor(Dirichlet(2), 2), "topics": Factor(Dirichlet(3), 2)}
+    densities = [
+        dirichlet_prior("theta", 1.0),
+        dirichlet_prior("topics", [[3.0, 1.0, 1.0], [1.0, 1.0, 3.0]]),
+        categorical_prior("z", "theta", at=rows % 2),
+        categorical_likelihood((CLUSTERS // 1.5)[rows], "topics", given="z", weights=weights),
+    ]
+    return {**factors, "z": Factor(Categorical(2), len(rows))}, densities
+
+
+def regressions(rows, weights=None):
+    """Two lines with one noise, the same effects of groups in both, and known shares, which are rounded."""
+    factors = {"beta": Factor(MultivariateNormal(2), 2), "a": Factor(UnivariateNormal(), 5), "tau": Gamma()}
+    design, effects = np.c_[np.ones(10), np.arange(10.0) / 5.0][rows], Linear("a", at=rows // 2)
+    densities = [
+        normal_prior("beta", [[0.0, 0.0], [3.0, 0.0]], 0.5),
+        normal_prior("a", 0.0, "tau"),
+        gamma_prior("tau", 2.0, 1.0),
+        categorical_prior("z", [0.333333, 0.666666]),
+        normal_likelihood(
+            CLUSTERS[rows], [Linear("beta", design), effects], "tau", given="z", weights=weights
+        ),
+    ]
+    return {**factors, "z": Factor(Categorical(2), len(rows))}, densities
+
+
+def noises_of_rows(rows, weights=None):
+    """A precision for every one of ten rows, which all copies of the row share."""
+    factors = {"m": Factor(UnivariateNormal(), 2), "taus": Factor(Gamma(), 10)}
+    densities = [
+        normal_prior("m", [0.0, 3.0], 0.5),
+        gamma_prior("taus", 2.0, 1.0),
+        categorical_prior("z", [0.4, 0.6]),
+        normal_likelihood(CLUSTERS[rows], "m", "taus", precision_at=rows, given="z", weights=weights),
+    ]
+    return {**factors, "z": Factor(Categorical(2), len(rows))}, densities
+
+
+@pytest.mark.parametrize("build", [latent_classes, topics_of_texts, regressions, noises_of_rows])
+def test_weights_of_rows_with_several_densities_are_those_of_copies(build):
+    """The bound, all answers about parameters, draws with their covariance, and the check of them."""
+    rows, start = np.arange(10), np.where(CLUSTERS[:, None] > 1.0, [0.1, 0.9], [0.9, 0.1])
+    copies = np.repeat(rows, COUNTED)
+    models = MeanFieldModel(*build(rows, COUNTED)), MeanFieldModel(*build(copies))
+    starts = {"z.indicator": start}, {"z.indicator": start[copies]}
+    weighted, repeated = (
+        model.fit(of, tol=1e-12, max_iter=5000) for model, of in zip(models, starts, strict=True)
+    )
+    parameters = [name for name in weighted.factors if name != "z"]
+    answers = [
+        lambda fit: fit.lower_bound,
+        *(lambda fit, name=name: fit.mean_parameters[name] for name in parameters),
+        lambda fit: fit.covariance(*parameters),
+        lambda fit: fit.covariance(*parameters, method="mean_field"),
+        lambda fit: fit.summary().to_numpy(),
+        *(lambda fit, name=name: fit.sample(5, 0, method="lrvb")[name] for name in parameters),
+        lambda fit: fit.posterior_check(0).mean_shift,
+        lambda fit: fit.posterior_check(0).variance,
+    ]
+    for answer in answers:
+        np.testing.assert_allclose(answer(weighted), answer(repeated), rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "density"),
+    [
+        ("x", normal_prior("x", 0.0, "tau")),
+        ("rates", gamma_prior("rates", 2.0, "tau")),
+        ("x", normal_likelihood(Y[:3], "x", "tau")),
+        ("rates", normal_likelihood(Y[:3], "mu", "rates")),
+        ("rates", poisson_likelihood(COUNTS[:3], "rates", weights=[2.0, 1.0, 3.0])),
+    ],
+)
+def test_densities_refuse_weights_of_what_is_no_category(name, density):
+    """Their constants, and their terms in other factors alone, would count once."""
+    families = {"x": UnivariateNormal(), "rates": Gamma()}
+    factors = {"mu": UnivariateNormal(), "tau": Gamma(), name: Factor(families[name], 3, weights=[2, 1, 3])}
+    others = [normal_prior("mu", 0.0, 1.0), gamma_prior("tau", 2.0, 1.0)]
+    message = f"terms[2] = {density!r}: {name!r} has copies with weights, which densities count for"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        MeanFieldModel(factors, [*others, density])
+
+
 def test_v_and_h_are_derivatives_in_the_means_of_one_member():
     """With weights too: differences of the expected log joint, which is linear in each factor's means."""
     posterior = mixture("normal", np.arange(10), COUNTED).fit()

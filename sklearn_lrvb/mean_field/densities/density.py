@@ -111,11 +111,23 @@ def _shown(argument):
 
 
 def required_factor(factors, name, *families):
-    """A factor of one of these families. A ValueError where it is none."""
+    """A factor of one of these families.
+
+    Raises
+    ------
+    ValueError
+        It is of another family, or it is not categorical and has weights: these count its statistics, but not
+        constants, nor terms in other factors alone, such as the logarithm of a precision.
+    """
     factor = named_factor(name, factors)
     if not any(is_of(factor.family, family) for family in families):
         wanted = " or ".join(family.__name__ for family in families)
         raise ValueError(f"{name!r} is of the family {factor.family}, expected {wanted}.")
+    if factor.weights is not None and Categorical not in families:
+        raise ValueError(
+            f"{name!r} has copies with weights, which densities count for categories alone. (a) Give a copy "
+            "to each of the members that they stand for. (b) Write the densities that have it as terms."
+        )
     return factor
 
 

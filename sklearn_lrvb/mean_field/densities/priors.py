@@ -34,7 +34,7 @@ def _prior(text, name, family, natural):
         factor.family.check(parameters)
         return [
             *(Term(factor.entries(parameters, own), f"{name}.{own}") for own in factor.family.statistics),
-            Term(-np.sum(factor.family.log_partition(parameters))),
+            Term(-np.sum(factor.counted(factor.family.log_partition(parameters)))),
         ]
 
     return Density(text, build)
