@@ -28,12 +28,12 @@ gm/e_step/hidden_directions.py : gm/test_missing_values.py gm/information gm/unc
   self.log_volumes + 0.5 * self.reg_covar => self.log_volumes - 0.5 * self.reg_covar
   return self.projections - self.reg_covar => return self.projections + self.reg_covar
   return first, 2.0 * curvature * => return first, curvature *
-gm/e_step/responsibilities.py : gm/e_step
+mixtures/responsibilities.py : mixtures/test_responsibilities.py mixtures/test_prediction.py gm/e_step
   relative -= np.einsum("kn,kn...->n...", responsibilities, relative) => relative -= 0.0
   np.cumsum(responsibilities[:-1], axis=0) => np.cumsum(responsibilities[1:], axis=0)
-gm/e_step/e_step.py : gm/e_step gm/test_sample_weight.py
+mixtures/e_step.py : mixtures/test_prediction.py gm/e_step gm/test_sample_weight.py
   block.weighted(expectation.log_normalizer).sum() => expectation.log_normalizer.sum()
-gm/posterior/variational_posterior.py : gm/posterior gm/information/test_observed_information.py gm/fitting/test_ascent.py gm/fitting/test_degenerate_fits.py
+gm/posterior/variational_posterior.py : gm/posterior gm/information/test_observed_information.py mixtures/test_ascent.py gm/fitting/test_degenerate_fits.py
   first = of_rows.first + self.prior => first = of_rows.first - self.prior
   in_q = -expected.log_det_covariances if prior.independent else expected => in_q = expected
   return self.reg_covar * self.structure.power * => return self.reg_covar *
@@ -43,7 +43,7 @@ gm/posterior/variational_posterior.py : gm/posterior gm/information/test_observe
 gm/posterior/mixture_prior.py : gm/posterior gm/fitting/test_row_span.py gm/fitting/test_noise_cost.py
   return self.prior_variance + self.reg_covar * counts => return self.prior_variance
   wisharts.freedom_of_means if self.independent else 0 => wisharts.freedom_of_means
-gm/posterior/weight_priors.py : gm/posterior gm/uncertainty/test_targets.py
+mixtures/weight_priors.py : mixtures/test_weight_priors.py gm/uncertainty/test_targets.py
   len(stick), k=-1).T => len(stick)).T
   np.eye(self.n_components) - self.mean(counts)[:, None] => np.eye(self.n_components) - self.mean(counts)
   return mean / mean.sum() => return mean
@@ -58,7 +58,7 @@ gm/covariance_structures/wisharts.py : gm/covariance_structures gm/fitting/test_
   log_det_scaled = log_det_scatter + self._size => log_det_scaled = log_det_scatter - self._size
 gm/covariance_structures/full_pair.py : gm/covariance_structures/test_full_pair.py gm/information
   own -= monomials[some, :1] * scaled_origin => own += monomials[some, :1] * scaled_origin
-gm/covariance_structures/random_factors.py : gm/posterior_sampling/test_densities.py gm/posterior_sampling/test_copula.py gm/posterior_sampling/test_exact_posterior.py
+gm/covariance_structures/random_factors.py : gm/posterior_sampling/test_densities.py gm/posterior_sampling/test_copula.py mixtures/posterior_sampling/test_exact_posterior.py
   found += 0.5 * self._earlier => found += self._earlier
   log_slopes - normals / np.square(self.scale) => log_slopes - normals / self.scale
 gm/information/missing_information.py : gm/information gm/test_sample_weight.py
@@ -75,18 +75,19 @@ gm/information/hidden_information.py : gm/information gm/test_missing_values.py
 gm/information/observed_information.py : gm/information gm/test_missing_values.py
   ways = sorted(costs, key=costs.__getitem__) => ways = sorted(costs, key=costs.__getitem__, reverse=True)
   columns.shares.min() > round_off(len(complete)) => columns.shares.min() > -1.0
-gm/fitting/acceleration.py : gm/fitting/test_acceleration.py gm/fitting/test_ascent.py
+mixtures/acceleration.py : mixtures/test_acceleration.py mixtures/test_ascent.py
   2.0 * min(recent) > recent[0] => 2.0 * min(recent) > recent[-1]
-gm/fitting/ascent.py : gm/fitting/test_ascent.py gm/fitting/test_restarts.py gm/fitting/test_degenerate_fits.py gm/test_callbacks.py
+mixtures/ascent.py : mixtures/test_ascent.py mixtures/test_restarts.py gm/fitting/test_degenerate_fits.py mixtures/test_callbacks.py
   ends = {number: replace(fit, stopped=True) for number, fit in tried.items()} => pass
   self.information.definiteness("probe") is Definiteness.INDEFINITE => False
   away = self._escaped(fit) if fit.is_indefinite else None => away = None
   after_step(0.5**halving * step) => after_step(step)
   return 0.5 * distance**2 < => return distance**2 <
   n_ends = 1 + ceil( => n_ends = ceil(
-gm/fitting/moves.py : gm/fitting/test_component_statistics.py gm/fitting/test_moves.py
+gm/fitting/component_statistics.py : gm/fitting/test_component_statistics.py mixtures/test_moves.py
   np.log(first / (first + second - least) * => np.log(first / (first + second) *
   centred_means[second] - least * prior.mean => centred_means[second]
+mixtures/moves.py : mixtures/test_moves.py gm/fitting/test_component_statistics.py
   np.subtract(xlogy(merged, merged), own[group].sum(axis=0), => np.subtract(own[group].sum(axis=0), xlogy(merged, merged),
 gm/fitting/search.py : gm/fitting/test_search.py
   gains = self._gains - statistics.gains_of_weights(merged, present) => gains = self._gains.copy()
@@ -94,7 +95,7 @@ gm/fitting/search.py : gm/fitting/test_search.py
 gm/fitting/row_span.py : gm/fitting/test_row_span.py
   excess[np.diag_indices_from(excess)] -= variance => excess[np.diag_indices_from(excess)] -= 0.0
   Complement(rows.n_features - size, => Complement(rows.n_features - n_samples,
-gm/fitting/deletion.py : gm/uncertainty/test_leave_one_out.py
+mixtures/uncertainty/deletion.py : gm/uncertainty/test_leave_one_out.py
   result.moments - posterior.with_noise(of_row) => result.moments - of_row
 linear_response/solvers.py : linear_response gm/information gm/test_evidence.py
   squared[active] / previous[active] * along => previous[active] / squared[active] * along
@@ -102,41 +103,48 @@ linear_response/solvers.py : linear_response gm/information gm/test_evidence.py
   right = solution[block] + solve_triangular( => right = solution[block] - solve_triangular(
 linear_response/covariance.py : linear_response/test_covariance.py
   deviations[:, None] * matrix * deviations => deviations[:, None] * matrix
-gm/uncertainty/targets.py : gm/uncertainty/test_targets.py gm/uncertainty/test_prior_sensitivity.py
+mixtures/uncertainty/targets.py : gm/uncertainty/test_targets.py gm/uncertainty/test_prior_sensitivity.py
   return scaled.T / scale => return scaled.T
   return direct - self.response(intercepts[..., None]) => return direct
+gm/uncertainty/targets.py : gm/uncertainty/test_targets.py gm/uncertainty/test_prior_sensitivity.py
   if posterior.prior.independent: => if False:
 gm/uncertainty/margins.py : gm/uncertainty/test_posterior_summary.py gm/uncertainty/test_targets.py
   sums + differences - 16.0 * entries => sums + differences - 8.0 * entries
   plus[1] - plus[0], minus[2] - minus[1] => plus[1] - plus[0], minus[1] - minus[0]
   self._moment(self.shape - 2.0 => self._moment(self.shape - 1.0
-gm/uncertainty/leave_one_out.py : gm/uncertainty/test_leave_one_out.py gm/test_sample_weight.py
+gm/uncertainty/scores_without_rows.py : gm/uncertainty/test_leave_one_out.py gm/test_sample_weight.py
   freedom_before / structure.power + added => freedom_before / structure.power - added
+mixtures/uncertainty/leave_one_out.py : gm/uncertainty/test_leave_one_out.py gm/test_sample_weight.py
   left_out = -counts * np.linalg.solve( => left_out = -np.linalg.solve(
 gm/uncertainty/influence.py : gm/uncertainty/test_influence_functions.py gm/test_missing_values.py gm/test_sample_weight.py gm/uncertainty/test_robust_covariance.py
   moved = centred_on_average(pulled_back, r) => moved = -centred_on_average(pulled_back, r)
-  np.outer(sums, sums) / rows.total_weight => np.outer(sums, sums) / rows.n_samples
   slopes -= hidden.onto(slopes) => pass
-gm/uncertainty/uncertainty.py : gm/test_fitted.py
+mixtures/uncertainty/influence.py : gm/uncertainty/test_robust_covariance.py
+  np.outer(sums, sums) / rows.total_weight => np.outer(sums, sums) / rows.n_samples
+mixtures/estimator/fitted.py : gm/test_fitted.py
+  if given.get(name) is not value => if given.get(name, value) is not value
+mixtures/uncertainty/uncertainty.py : gm/test_fitted.py
   array.flags.writeable = False => array.flags.writeable = True
 gm/uncertainty/prior_sensitivity.py : gm/uncertainty/test_prior_sensitivity.py
   per_component(0.25 * excess / structure.power) => per_component(0.25 * excess)
   posterior.n_features / posterior.mean_precision**2 => posterior.n_features / posterior.mean_precision
-gm/posterior_sampling/copula.py : gm/posterior_sampling
-  for part in parts]) @ self.root + normals => for part in parts]) @ self.root
+mixtures/posterior_sampling/copula.py : gm/posterior_sampling mixtures/posterior_sampling
+  np.hstack([of_logits, of_components]) @ self.root + normals => np.hstack([of_logits, of_components]) @ self.root
   logits * (1.0 - share), -logits * share => logits * share, -logits * (1.0 - share)
-gm/posterior_sampling/likelihood.py : gm/posterior_sampling/test_densities.py gm/posterior_sampling/test_exact_posterior.py
+gm/posterior_sampling/likelihood.py : gm/posterior_sampling/test_densities.py mixtures/posterior_sampling/test_exact_posterior.py
   group_counts = structure.power * structure => group_counts = structure
+mixtures/posterior_sampling/sticks.py : gm/posterior_sampling/test_densities.py mixtures/posterior_sampling/test_exact_posterior.py
   axis=1)[:, ::-1] - in_order => axis=1)[:, ::-1]
-gm/posterior_sampling/labels.py : gm/posterior_sampling/test_exact_posterior.py gm/test_evidence.py
-  _TIE_BREAK * k - 2.0 * share => _TIE_BREAK * k - share
+mixtures/posterior_sampling/labels.py : mixtures/posterior_sampling/test_exact_posterior.py gm/test_evidence.py
+  _TIE_BREAK * np.arange(n_components) - 2.0 * shares => _TIE_BREAK * np.arange(n_components) - shares
   np.sum(~occupied(counts)) + 1) => np.sum(~occupied(counts)))
-gm/posterior_sampling/chain_draws.py : gm/posterior_sampling/test_exact_posterior.py
+mixtures/posterior_sampling/chain_draws.py : mixtures/posterior_sampling/test_exact_posterior.py
   1.0 - of_first * self._first - of_second => 1.0 - of_first * self._first + of_second
-gm/posterior_sampling/chains.py : gm/posterior_sampling/test_exact_posterior.py
+mixtures/posterior_sampling/chains.py : mixtures/posterior_sampling/test_exact_posterior.py
   momenta * cosine - chains.normals => momenta * cosine + chains.normals
+gm/posterior_sampling/gibbs.py : mixtures/posterior_sampling/test_exact_posterior.py
   / np.sqrt(mean_precision)[..., None] => / mean_precision[..., None]
-gm/posterior_sampling/importance.py : gm/posterior_sampling/test_pareto_smoothing.py
+mixtures/posterior_sampling/importance.py : mixtures/posterior_sampling/test_pareto_smoothing.py
   _PRIOR_WEIGHTS * _PRIOR_SHAPE => _PRIOR_SHAPE
 row_blocks/array_rows.py : row_blocks gm/test_missing_values.py
   positions, side="right") => positions, side="left")
@@ -146,36 +154,37 @@ row_blocks/blocks.py : row_blocks gm/test_sample_weight.py
   block.weighted(block.seen).sum(axis=1) => block.seen.sum(axis=1)
   self.starts, place, side="right") => self.starts, place, side="left")
 gm/fitted.py : gm/test_fitted.py
-  if given.get(name) is not value => if given.get(name, value) is not value
   arrays["mean_prior_"] - origin => arrays["mean_prior_"]
-gm/uncertainty/uncertainty.py : gm/test_fitted.py
+mixtures/uncertainty/uncertainty.py : gm/test_fitted.py
   array.flags.writeable = False => array.flags.writeable = True
 gm/arguments.py : gm/test_estimator.py gm/fitting/test_degenerate_fits.py
   mean = given - rows.origin => mean = given
   np.sqrt(rows.variances + np.square(rows.origin)) => np.sqrt(rows.variances)
-gm/uncertainty/groups.py : gm/uncertainty/test_groups.py
+mixtures/uncertainty/groups.py : mixtures/uncertainty/test_groups.py
   root *= np.sqrt(factors[groups.strata, None]) => root *= factors[groups.strata, None]
   np.concatenate(kept) - means[groups.strata] => np.concatenate(kept)
   gram - (factors[:, None] * means).T @ total => gram
   (total - largest < _OF_OTHER_GROUPS) => (total < _OF_OTHER_GROUPS)
   groups.chosen(counts.sum(axis=1) > 0) => groups.chosen(counts.sum(axis=1) >= 0)
-gm/uncertainty/leave_group_out.py : gm/uncertainty/test_leave_a_group_out.py
+mixtures/uncertainty/leave_group_out.py : mixtures/uncertainty/test_leave_a_group_out.py
   np.eye(len(columns)) + root.T @ images => np.eye(len(columns)) - root.T @ images
-  posterior.count_response(of_others => posterior.count_response(of_all
-gm/answers.py : gm/uncertainty/test_groups.py
+  complete.solve(of_others[:, None])[:, 0] => complete.solve(statistics[:, None])[:, 0]
+gm/posterior_sampling/copula.py : mixtures/uncertainty/test_groups.py
   structure.transformed(structure.transposed(draws.factors), changes) => changes
+mixtures/estimator/answers.py : mixtures/uncertainty/test_groups.py
   self.uncertainty, name, np.sqrt(np.maximum(np.diag(self.covariance([name], None)), 0.0)), np.inf => self.uncertainty, name, np.sqrt(np.maximum(np.diag(self.covariance([name], None)), 0.0)), 3
-row_blocks/grouping.py : gm/uncertainty/test_groups.py
+row_blocks/grouping.py : mixtures/uncertainty/test_groups.py
   share = np.sqrt(1.0 - len(own) / size) => share = 1.0 - len(own) / size
   * (len(own) / (len(own) - 1.0)) => * 1.0
   return len(self) - self.n_strata => return len(self) - 1
   is_other = of_groups[codes] != by_row => is_other = of_groups[codes] < by_row
-gm/posterior_sampling/occupied.py : gm/posterior_sampling/test_occupied.py gm/test_number_of_clusters.py
+mixtures/posterior_sampling/occupied.py : mixtures/posterior_sampling/test_occupied.py gm/test_number_of_clusters.py
   log_orders + gammaln(total) - => log_orders + gammaln(concentration) -
   is_counted &= divergences <= => is_counted &= -1e9 <=
-  replace(prior, mean_precision=factor * prior.mean_precision), => replace(prior, mean_precision=prior.mean_precision / factor),
   slope[:k] += found.n_effective * (found.shares - shares[:k]) => slope[:k] += found.n_effective * (found.shares - 0.9 * shares[:k])
-gm/number_evidence.py : gm/posterior_sampling/test_occupied.py gm/test_number_of_clusters.py
+gm/posterior_sampling/likelihood.py : gm/test_number_of_clusters.py gm/posterior_sampling/test_draws_with_noise.py
+  replace(prior, mean_precision=factor * prior.mean_precision), => replace(prior, mean_precision=prior.mean_precision / factor),
+gm/number_evidence.py : mixtures/posterior_sampling/test_occupied.py gm/test_number_of_clusters.py
   weights = np.append(0.0, self._shares(k, self._joined[0]))[n_occupied] / visited => weights = 1.0 / visited
   anchors[place] -= log_prior_factor(t, t, *self._of_labels) => anchors[place] -= log_prior_factor(t + 1, t, *self._of_labels)
 gm/number_of_clusters.py : gm/test_number_of_clusters.py
@@ -190,9 +199,9 @@ gm/partitions.py : gm/test_partition_posterior.py
   (shared[own] - 1.0) / np.maximum(others, 1) => shared[own] / np.maximum(others, 1)
   drawn.sizes[:, :, None] - overlaps => drawn.sizes[:, :, None]
   np.flatnonzero(given.which_count())[index] => index
-gm/posterior_sampling/row_labels.py : gm/posterior_sampling/test_row_labels.py
+mixtures/posterior_sampling/row_labels.py : mixtures/posterior_sampling/test_row_labels.py
   UniformStream(self._seed + number, batch.start) => UniformStream(self._seed, batch.start)
-gm/posterior/weight_priors.py : gm/posterior gm/test_noise.py gm/uncertainty/test_prior_sensitivity.py
+mixtures/weight_priors.py : mixtures/test_weight_priors.py gm/test_noise.py gm/uncertainty/test_prior_sensitivity.py
   own = dirichlet.covariance_of_log(self.of_background(counts)) @ [1.0, self.n_components] => own = dirichlet.covariance_of_log(self.of_background(counts)) @ [1.0, 1.0]
   of_components = own[1] / own.sum() * self.of_components.mean(counts[:-1]) => of_components = self.of_components.mean(counts[:-1])
 gm/posterior/background.py : gm/test_noise.py gm/test_missing_values.py
@@ -207,10 +216,23 @@ gm/fitting/noise_density.py : gm/fitting/test_noise_density.py gm/test_noise.py
 gm/arguments.py : gm/test_heavy_tails.py
   max(0.5 * degrees_of_freedom - 1.0, 0.0) => max(0.5 * degrees_of_freedom - 1.0, 0.0) * 0.0
   parts.has_background or core.is_far_exceeded => parts.has_background or not core.is_far_exceeded
-gm/posterior_methods.py : gm/test_heavy_tails.py
-  0.5 * (of_tails - information.log_determinant) => 0.5 * (-information.log_determinant)
+mixtures/estimator/posterior_methods.py : gm/test_heavy_tails.py
+  0.5 * (fitted.posterior.log_volume - information.log_determinant) => 0.5 * (-information.log_determinant)
 gm/fitting/starts.py : gm/test_heavy_tails.py gm/fitting/test_starts.py
   kept = self._far_out.kept(sample) => kept = np.arange(len(index))
+latent_class/influence.py : latent_class/test_influence_of_rows.py
+  total += r * (self._by_class[:, k] @ features) => total += self._by_class[:, k] @ features
+latent_class/information.py : latent_class/test_error_bars.py
+  weights = counted[k] * r[l] => weights = r[k] * r[l]
+  missing[:, k, :, k] += product => missing[:, k, :, k] += 2.0 * product
+latent_class/prior_moves.py : latent_class/test_influence_of_rows.py
+  .reshape(len(numbers), -1) - target.responses(direct) => .reshape(len(numbers), -1)
+latent_class/draws.py : latent_class/test_draws.py
+  found[:, place] -= responses[:, place] / np.square(self._deviations[place]) => pass
+latent_class/column_families/numeric.py : latent_class/test_column_families.py
+  by_log -= 0.5 * scalars[..., 1] / root * by_mean => pass
+latent_class/given_tables.py : latent_class/test_fit_identities.py
+  np.add.reduceat(weights, starts) => np.diff(np.append(starts, len(order))).astype(float)
 """  # noqa: E501
 WIDE = "gaussian_mixture linear_response row_blocks"
 AT_ONCE = 2  # Processes; the tests of one fault run in one.

@@ -56,12 +56,12 @@ ABLATIONS = (
     Ablation(
         "acceleration of the sweeps",
         PROBLEMS["digits"],
-        {f"{_MIXTURE}.fitting.acceleration.Acceleration.proposal": lambda *arguments: None},
+        {"sklearn_lrvb.mixtures.acceleration.Acceleration.proposal": lambda *arguments: None},
     ),
     Ablation(
         "Newton steps before the sweeps arrive",
         PROBLEMS["plane-unequal"],
-        {f"{_MIXTURE}.fitting.acceleration.Acceleration.newton_pays": lambda *arguments: False},
+        {"sklearn_lrvb.mixtures.acceleration.Acceleration.newton_pays": lambda *arguments: False},
     ),
     Ablation(
         "a frame that all components share",

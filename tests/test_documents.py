@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures.structures import FullCovariance
-from sklearn_lrvb.gaussian_mixture.uncertainty.uncertainty import _FORMED_TO_PICKLE_BYTES
+from sklearn_lrvb.mixtures.uncertainty.uncertainty import _FORMED_TO_PICKLE_BYTES
 
 ROOT = Path(__file__).parent.parent
 PAGES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if "```python\n" in page.read_text("utf8")]

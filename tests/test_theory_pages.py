@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sklearn_lrvb import LRVBGaussianMixture
+from sklearn_lrvb import LRVBGaussianMixture, LRVBLatentClassMixture
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs" / "theory").glob("*.md"))
@@ -14,12 +14,14 @@ PACKAGE = ROOT / "sklearn_lrvb"
 
 # Members that report no computed number.
 WITHOUT_A_FORMULA = {
+    "columns_",
     "feature_names_in_",
     "fit",
     "fit_predict",
     "from_sklearn",
     "get_metadata_routing",
     "get_params",
+    "labels_",
     "n_features_in_",
     "posterior_names_",
     "set_callbacks",
@@ -34,21 +36,27 @@ def code_in(page):
     return set(re.findall(r"(?<!`)`([^`\n]+)`(?!`)", prose))
 
 
-def public_members():
+def public_members(estimator):
     """Public attributes and methods of a fitted mixture, without those that scikit-learn adds for routing."""
-    fitted = LRVBGaussianMixture().fit(np.array([[0.0], [1.0], [3.0]]))
+    fitted = estimator(n_components=1).fit(np.array([[0.0], [1.0], [3.0]]))
     arguments = fitted.get_params()
     names = {name for name in (*dir(type(fitted)), *vars(fitted)) if not name.startswith("_")}
     return {name for name in names if not re.fullmatch(r"set_\w+_request|callback\w*", name)} - {*arguments}
 
 
-def test_every_public_number_has_a_formula():
+@pytest.mark.parametrize(
+    ("estimator", "part"),
+    [(LRVBGaussianMixture, 0), (LRVBLatentClassMixture, 1)],
+    ids=["GaussianMixture", "LatentClassMixture"],
+)
+def test_every_public_number_has_a_formula(estimator, part):
     text = (ROOT / "docs" / "theory" / "index.md").read_text("utf8")
     table = text.partition("## Where every number comes from")[2].partition("## Notation")[0]
+    table = table.split("\nOf `LRVBLatentClassMixture`:\n")[part]
     named = {re.match(r"\w*", code)[0] for code in re.findall(r"`([^`]+)`", table)}
-    assert "`*_prior_`" in table
-    missing = {name for name in public_members() if not name.endswith("_prior_")} - named - WITHOUT_A_FORMULA
-    assert not missing
+    assert part or "`*_prior_`" in table
+    members = {name for name in public_members(estimator) if not name.endswith("_prior_")}
+    assert not members - named - WITHOUT_A_FORMULA
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -64,9 +72,9 @@ def test_named_files_exist(page):
 def test_named_members_exist(page):
     """`Class.member` and `module.function` are in one file of the package."""
     members = {code for code in code_in(page) if re.fullmatch(r"[A-Za-z_]+\.(?!py\b)\w+", code)}
-    sources = {path.stem: path.read_text("utf8") for path in PACKAGE.rglob("*.py")}
+    sources = {path: path.read_text("utf8") for path in PACKAGE.rglob("*.py")}
     for owner, _, member in (code.partition(".") for code in members):
-        own = [text for stem, text in sources.items() if stem == owner or f"class {owner}" in text]
+        own = [text for path, text in sources.items() if path.stem == owner or f"class {owner}" in text]
         assert own, owner
         bases = [text for text in sources.values() if f"def {member}(" in text or f"{member} =" in text]
         assert bases, f"{owner}.{member}"

@@ -21,12 +21,12 @@ LIBRARY = Path(sklearn_lrvb.__file__).parent
 
 # Files, functions, changes of file, depth.
 LIMITS = {
-    "fit": (35, 300, 862, 18),
-    "posterior_covariance_": (13, 67, 37, 14),
-    "influence": (20, 96, 66, 12),
-    "predict": (11, 38, 21, 10),
+    "fit": (40, 301, 873, 18),
+    "posterior_covariance_": (14, 69, 46, 14),
+    "influence": (22, 98, 72, 12),
+    "predict": (13, 39, 23, 10),
 }
-MOST_FILES, MOST_LINES = 145, 20_980
+MOST_FILES, MOST_LINES = 205, 24_400
 # Steps of the fit that is traced: the changes of file grow with them.
 STEPS = 8
 
@@ -114,6 +114,7 @@ def test_the_library_stays_small():
 # Interfaces of scikit-learn, and tables whose fields and options are what users read and choose.
 WIDE = {
     "LRVBGaussianMixture": 24,
+    "LRVBLatentClassMixture": 19,
     "MixturePrior": 13,
     "starting_responsibilities": 7,
     "from_estimator": 18,

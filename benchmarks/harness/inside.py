@@ -11,16 +11,13 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.information.observed_information import (
     observed_information,
     solver_costs,
 )
-from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
-    occupied,
-)
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, Targets
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, GaussianTargets
+from sklearn_lrvb.mixtures.e_step import e_step
+from sklearn_lrvb.mixtures.model import DegenerateComponentError, occupied
 from sklearn_lrvb.row_blocks import ArrayRows, given_rows
 
 __all__ = [
@@ -175,7 +172,7 @@ class InformationPass:
 
     def cheapest(self):
         """Name of the solver that the cost model takes for the standard deviations of all means."""
-        costs = solver_costs(self._rows, self._posterior.structure, self._e_step)
+        costs = solver_costs(self._rows, self._posterior, self._e_step)
         return costs.cheapest(len(self._means))
 
     def mean_std(self, solver):
@@ -212,5 +209,5 @@ class RefitFromOptimum:
             yield float(distance), partial(self._means, posterior)
 
     def _means(self, posterior):
-        targets = Targets(posterior, self._origin)
+        targets = GaussianTargets(posterior, self._origin)
         return {target.name: target.flat_value() for target in targets.theta}

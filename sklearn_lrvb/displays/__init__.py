@@ -5,6 +5,7 @@ again without computing. Drawing needs matplotlib (``pip install "sklearn-lrvb[p
 when something is drawn and not before.
 """
 
+from sklearn_lrvb.displays.class_profiles import ClassProfilesDisplay
 from sklearn_lrvb.displays.components import ComponentDisplay
 from sklearn_lrvb.displays.deciding_rows import DecidingRowsDisplay
 from sklearn_lrvb.displays.influence import InfluenceDisplay
@@ -14,6 +15,7 @@ from sklearn_lrvb.displays.posterior_interval import PosteriorIntervalDisplay
 from sklearn_lrvb.displays.posterior_std import PosteriorStdDisplay
 
 __all__ = [
+    "ClassProfilesDisplay",
     "ComponentDisplay",
     "DecidingRowsDisplay",
     "InfluenceDisplay",

@@ -7,6 +7,7 @@ import numpy as np
 # The palette of Okabe and Ito, which all kinds of colour vision can tell apart, without its yellow and black.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "^", "s", "D", "v", "P", "X")  # Seven markers and six colours repeat with period 42.
+MOST_PANELS = 100  # More are too small to read on any page, and take matplotlib a minute.
 LINE_STYLES = ("solid", "dashed", "dotted", "dashdot")  # Of the first six colours, of the next six, ...
 
 _LEGEND_PLACES = {

@@ -249,10 +249,15 @@ class ComponentDisplay:
         labels = None if X is None else estimator.predict(X)
         if sample_weight is not None and X is None:
             raise ValueError("sample_weight goes with X: pass the rows too.")
+        uncertainty = estimator._uncertainty
+        with uncertainty.source.threads():
+            of_means = uncertainty.targets["means"].covariances_of_components(
+                uncertainty.information(["means"])
+            )
         display = cls(
             means=estimator.means_[:, chosen],
             covariances=_component_matrices(estimator)[:, chosen][:, :, chosen],
-            mean_covariances=estimator._uncertainty.mean_covariances()[:, chosen][:, :, chosen],
+            mean_covariances=of_means[:, chosen][:, :, chosen],
             weights=estimator.weights_,
             weights_std=estimator.weights_std_,
             counts=counts,

@@ -19,7 +19,7 @@ from sklearn_lrvb.displays.selection import (
     is_list,
     parameter_entry,
 )
-from sklearn_lrvb.gaussian_mixture.arguments import check_perturbation, table_like
+from sklearn_lrvb.mixtures.estimator.arguments import check_perturbation, table_like
 from sklearn_lrvb.row_blocks import require_table
 
 if TYPE_CHECKING:

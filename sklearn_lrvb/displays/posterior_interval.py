@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_lrvb.displays.axes import draw_legend, panel_grid, panel_width, styled, wrapped
+from sklearn_lrvb.displays.axes import MOST_PANELS, draw_legend, panel_grid, panel_width, styled, wrapped
 from sklearn_lrvb.displays.selection import (
     all_entries,
     checked_components,
@@ -19,8 +19,9 @@ from sklearn_lrvb.displays.selection import (
     is_list,
     row_and_column,
 )
-from sklearn_lrvb.gaussian_mixture.arguments import checked_method, checked_targets
-from sklearn_lrvb.gaussian_mixture.sampling_methods import NO_GROUPS, OF_SAMPLES
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGETS
+from sklearn_lrvb.mixtures.estimator.arguments import checked_method, checked_targets
+from sklearn_lrvb.mixtures.estimator.sampling_methods import NO_GROUPS, OF_SAMPLES
 from sklearn_lrvb.reports import require_interval
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     from sklearn_lrvb import LRVBGaussianMixture
 
-_MOST_PANELS = 100  # More are too small to read on any page, and take matplotlib a minute.
 _MOST_COLUMNS = 5
 _PANEL_INCHES = 1.75
 _ROW_INCHES = 0.17
@@ -269,7 +269,7 @@ response is good: sds within 10 %, means within 0.2 sd.
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
-        targets = checked_targets(target)
+        targets = checked_targets(target, TARGETS, PARAMETERS)
         require_interval(interval)
         chosen = checked_components(components, expected_counts(estimator), min_count)
         methods = _checked_methods(methods)
@@ -484,10 +484,10 @@ def _checked_methods(methods):
 
 def _check_number_of_panels(n_panels):
     """Raise ValueError where there are too many panels to read."""
-    if n_panels > _MOST_PANELS:
+    if n_panels > MOST_PANELS:
         raise ValueError(
             f"The plot would have {n_panels} panels, one for each feature or matrix entry, and "
-            f"{_MOST_PANELS} are the most that can be read. (a) Choose some by "
+            f"{MOST_PANELS} are the most that can be read. (a) Choose some by "
             "features=[...]; for matrices a feature stands for its diagonal entry, and a pair for the entry "
             "off the diagonal. (b) Draw fewer targets."
         )

@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.displays.axes import COLORS, MARKERS, draw_legend, given_or_new, styled
 from sklearn_lrvb.displays.selection import in_words
-from sklearn_lrvb.gaussian_mixture.arguments import checked_targets
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGETS
+from sklearn_lrvb.mixtures.estimator.arguments import checked_targets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -147,7 +147,7 @@ class PosteriorStdDisplay:
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
-        chosen = checked_targets(target)
+        chosen = checked_targets(target, TARGETS, PARAMETERS)
         uncertainty = estimator._uncertainty
         rows = estimator._training_rows(X, sample_weight, uncertainty.fitted)
         information = None if rows is None else uncertainty.information(chosen, rows)

@@ -5,8 +5,7 @@ from numbers import Integral
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.arguments import holding
-from sklearn_lrvb.row_blocks import given_rows
+from sklearn_lrvb.mixtures.estimator.arguments import holding
 
 
 def expected_counts(estimator):
@@ -16,7 +15,7 @@ def expected_counts(estimator):
 
 def coordinates(estimator, X, features):
     """Columns of rows in memory, NaN where values are missing: (n_samples, n)."""
-    return given_rows(estimator, X, origin=estimator._fitted.origin).X[:, features].astype(np.float64)
+    return estimator._given_rows(X, None, estimator._fitted).X[:, features].astype(np.float64)
 
 
 def in_words(names):
@@ -111,7 +110,7 @@ def _noise_entry(target, names):
 
 def has_noise_entry(target):
     """Whether a target has an entry for noise, which is its last one."""
-    return target.block == "intercept" and target.structure.has_background
+    return target.block == "intercept" and target.posterior.structure.has_background
 
 
 def row_and_column(target, feature, names):

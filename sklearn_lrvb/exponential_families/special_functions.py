@@ -25,6 +25,7 @@ from scipy.special import (
     ndtr,
     ndtri,
     ndtri_exp,
+    polygamma,
 )
 
 _STIRLING_FROM = 16.0  # Argument from which five terms of Stirling's series are exact to round-off.
@@ -369,3 +370,21 @@ def normal_of_log_beta(
 def _from_nearer_tail(lower, upper):
     """Quantile of the standard normal distribution, from the probabilities on both sides."""
     return np.where(lower < upper, ndtri(lower), -ndtri(upper))
+
+
+_NEWTON_STEPS = 30  # More steps than `beta_size` needs, because they converge quadratically.
+
+
+def beta_size(a, b, logit_variance):
+    """s for which the logit of a Beta(s a, s b) variable has a given variance: (n,), (n,), (n,) -> (n,).
+
+    Newton's method for log variance as a function of log s, which is convex with a slope between -2 and -1:
+    after the first step it converges from one side.
+    """
+    log_size = np.zeros_like(logit_variance)
+    for _ in range(_NEWTON_STEPS):
+        own_a, own_b = a * np.exp(log_size), b * np.exp(log_size)
+        variance = polygamma(1, own_a) + polygamma(1, own_b)
+        slope = (own_a * polygamma(2, own_a) + own_b * polygamma(2, own_b)) / variance
+        log_size -= np.log(variance / logit_variance) / slope
+    return np.exp(log_size)

@@ -13,28 +13,26 @@ an array of the responsibilities that a user passes to start from.
 """
 
 import contextlib
-from numbers import Integral, Real
 
 import numpy as np
 from sklearn.utils import check_array
-from sklearn.utils._set_output import _get_adapter_from_container
 
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian_mixture.covariance_structures.structures import OptionalParts
-from sklearn_lrvb.gaussian_mixture.fitting.moves import Moves
 from sklearn_lrvb.gaussian_mixture.fitting.noise_density import core_of, default_log_density, has_core
 from sklearn_lrvb.gaussian_mixture.posterior.background import Background
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import ILL_DEFINED_COVARIANCE
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian_mixture.posterior.tails import NU_AT_START, StudentTails
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
-from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import (
+from sklearn_lrvb.mixtures.model import occupied
+from sklearn_lrvb.mixtures.moves import Moves
+from sklearn_lrvb.mixtures.weight_priors import (
     WEIGHT_PRIORS,
     DirichletWeights,
     WeightsWithBackground,
+    require_countable,
 )
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGETS, target_class
 from sklearn_lrvb.row_blocks import RowBlock, is_dask
 from sklearn_lrvb.row_blocks.tables import named, unmasked
 from sklearn_lrvb.symmetric_matrices import asymmetric_entry, symmetrized
@@ -42,10 +40,6 @@ from sklearn_lrvb.symmetric_matrices import asymmetric_entry, symmetrized
 # Largest absolute value of X, and reciprocal of the smallest extent of a column. Fourth powers, and sums of
 # them over rows of any weight, are then far from the ends of float64.
 LARGEST_VALUE = 1e70
-
-# Largest sum of weights. The mean-field variances of log weights are one over the counts, but one over their
-# squares in the direction in which all counts change together: a relative one over the sum of the weights.
-LARGEST_TOTAL_WEIGHT = 1e15
 
 _REMEDY = "Change its unit: multiply it by a constant, or use sklearn.preprocessing.StandardScaler."
 
@@ -78,33 +72,6 @@ _MOST_ABOVE_DEFAULT = 0.7
 _SHARE_NAMED = 0.9
 
 _MAX_NAMED = 4  # ... but no more than this.
-
-_DEPRECATED_METHODS = ("importance", "gibbs")  # Names that "exact" had.
-
-
-def warn_of_weights_as_y(y, sample_weight):
-    """Warn where y, which is ignored, holds numbers that may have been meant as weights.
-
-    Labels are whole numbers or words. Targets of a regression are no reason to call the mixture with y, but
-    look like weights where none is negative.
-
-    Parameters
-    ----------
-    y, sample_weight : what the user has passed
-    """
-    if sample_weight is not None or y is None or is_dask(y):
-        return
-    try:
-        values = np.asarray(y)
-    except ValueError:  # It is no array.
-        return
-    if values.ndim != 1 or values.dtype.kind != "f":
-        return
-    if np.all((values >= 0) & (values < np.inf)) and np.any(values % 1 > 0):
-        warn_caller(
-            "y is ignored, but holds non-negative numbers that are no labels. If they are weights of the "
-            "rows, pass them by name: sample_weight=... If not, leave y out."
-        )
 
 
 def check_rows(rows, names, n_components):
@@ -273,11 +240,7 @@ def resolve_prior(estimator, rows, completion=None, core=None):
     ValueError
         Where an argument is outside its domain, has the wrong shape, or contradicts ``prior="flat"``.
     """
-    if rows.total_weight > LARGEST_TOTAL_WEIGHT:
-        raise ValueError(
-            f"sample_weight sums to {rows.total_weight:.3g} rows, beyond {LARGEST_TOTAL_WEIGHT:g}: float64 "
-            "cannot tell one row more or less. Divide the weights by a constant, so that they count rows."
-        )
+    require_countable(rows)
     n_components, n_features, reg_covar = estimator.n_components, rows.n_features, float(estimator.reg_covar)
     check_argument("The root of reg_covar", np.sqrt(reg_covar))
     parts = optional_parts(vars(estimator), n_components)
@@ -714,135 +677,3 @@ def noise_warning(cost, prior, feature_names):
         f"directions of small variance may be missed. Noise is {percent} % of the variance of "
         f"{owner} {direction}. Either {lettered}."
     )
-
-
-def checked_number(value, name="n_draws", unit="draw"):
-    """A number of draws, or of something else, as an int; a ValueError unless it is a positive integer."""
-    if not isinstance(value, Integral) or value < 1:
-        raise ValueError(
-            f"Invalid value for {name!r}: {value!r}. It must be an integer, and at least one {unit}."
-        )
-    return int(value)
-
-
-def checked_method(method, *others):
-    """The method for error bars, "auto", "lrvb", "exact" or one of others; older names of "exact" warn.
-
-    Raises
-    ------
-    ValueError
-        Where it is none of them.
-    """
-    choices = ("auto", "lrvb", "exact", *others)
-    if method in _DEPRECATED_METHODS:
-        warn_caller(f"method={method!r} is deprecated, and means method='exact' now.", FutureWarning)
-        return "exact"
-    if method not in choices:
-        listed = ", ".join(map(repr, choices[:-1]))
-        raise ValueError(f"method must be {listed} or {choices[-1]!r}, got {method!r}.")
-    return method
-
-
-def holding(counts, min_count):
-    """Which components have at least so many expected rows, of which there must be one.
-
-    Parameters
-    ----------
-    counts : float array of shape (n_components,), expected rows
-    min_count : object, what the user passed
-
-    Returns
-    -------
-    bool array of shape (n_components,)
-    """
-    if isinstance(min_count, bool) or not isinstance(min_count, Real) or not min_count >= 0:
-        raise ValueError(f"min_count must be a number of rows, at least 0, got {min_count!r}.")
-    held = counts >= min_count
-    if not held.any():
-        raise ValueError(
-            f"No component has {min_count:g} expected rows, the largest has {counts.max():.1f}: lower "
-            "min_count."
-        )
-    return held
-
-
-def checked_targets(target, parameters=PARAMETERS):
-    """The targets that one name, 'all' or a list of such stands for: list of str.
-
-    Parameters
-    ----------
-    target : object, what the user passed
-    parameters : tuple of str, what 'all' stands for
-
-    Raises
-    ------
-    ValueError
-        Where there is none, or one is unknown.
-    """
-    named = list(target) if isinstance(target, (list, tuple)) else [target]
-    if not named:
-        raise ValueError(f"target is empty: name one or more of {', '.join(TARGETS)}.")
-    names = [name for t in named for name in (parameters if isinstance(t, str) and t == "all" else (t,))]
-    for name in names:
-        target_class(name, also=("all",))
-    return names
-
-
-def check_perturbation(perturb):
-    """Raise ValueError unless this names a perturbation of `influence`."""
-    if not isinstance(perturb, str) or perturb not in ("location", "weight"):
-        raise ValueError(f"perturb must be 'location' or 'weight', got {perturb!r}.")
-
-
-def checked_output(out, shape, X=None):
-    """A user's array for results, checked.
-
-    Parameters
-    ----------
-    out : object
-    shape : tuple of int, the shape of the results
-    X : array or None, the rows, which are read while results are written
-
-    Raises
-    ------
-    ValueError
-        Unless it is a C-contiguous, writeable array of float64 or float32 with that shape, apart from X.
-    """
-    if not isinstance(out, np.ndarray) or out.dtype not in (np.float64, np.float32):
-        raise ValueError(f"out must be an ndarray of float64 or float32, got {_described(out)}.")
-    if out.shape != shape or not out.flags.c_contiguous or not out.flags.writeable:
-        raise ValueError(
-            f"out must have shape {shape}, and be C-contiguous and writeable; got {_described(out)}."
-        )
-    if X is not None and np.may_share_memory(out, X):
-        raise ValueError("out shares memory with X, which is read while out is written. Pass another array.")
-    return out
-
-
-def _described(array):
-    """The type and layout of an array in words, for error messages."""
-    if not isinstance(array, np.ndarray):
-        return type(array).__name__
-    properties = [f"shape {array.shape}", f"dtype {array.dtype}"]
-    properties += ["C-contiguous"] * array.flags.c_contiguous + ["read-only"] * (not array.flags.writeable)
-    return ", ".join(properties)
-
-
-def table_like(X, values, keeps_index=True):
-    """Values as a table of the kind of X, with the names of its columns.
-
-    Parameters
-    ----------
-    X : array-like or data frame (n_rows, n_features)
-    values : array (n, n_features), or a lazy one, which is returned as it is
-    keeps_index : bool, default=True
-        Whether the rows are those of X, and have its index.
-
-    Returns
-    -------
-    table : data frame of X's kind (pandas or polars), or the array itself
-    """
-    if not (hasattr(X, "columns") and isinstance(values, np.ndarray)):
-        return values
-    adapter = _get_adapter_from_container(X)
-    return adapter.create_container(values, X if keeps_index else values, columns=X.columns)

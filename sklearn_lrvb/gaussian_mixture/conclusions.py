@@ -17,11 +17,11 @@ from scipy.special import ndtri
 
 from sklearn_lrvb.gaussian_mixture.arguments import PRIOR_ARGUMENTS
 from sklearn_lrvb.gaussian_mixture.fitted import FittedAttributes, FittedMixture
-from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
-from sklearn_lrvb.gaussian_mixture.fitting.refit import refitted
 from sklearn_lrvb.gaussian_mixture.uncertainty.influence import InfluenceFunctions
-from sklearn_lrvb.gaussian_mixture.uncertainty.row_effects import RowEffects
-from sklearn_lrvb.gaussian_mixture.uncertainty.uncertainty import InformationSource, PosteriorUncertainty
+from sklearn_lrvb.mixtures.ascent import Ascent
+from sklearn_lrvb.mixtures.refit import refitted
+from sklearn_lrvb.mixtures.uncertainty.row_effects import RowEffects
+from sklearn_lrvb.mixtures.uncertainty.uncertainty import InformationSource, PosteriorUncertainty
 from sklearn_lrvb.reports import require_interval
 
 # Steps of central differences: of the coefficients in mean-field standard deviations, and of the lower bound

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_lrvb.gaussian_mixture.conclusions import ConclusionError
-from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.linear_response import IndefiniteInformationError
+from sklearn_lrvb.mixtures.model import DegenerateComponentError
 from sklearn_lrvb.reports.sentence import SentenceAndNumbers
 
 # Share of the rows that are predicted to be enough that is left out in a step. With more rows than the first

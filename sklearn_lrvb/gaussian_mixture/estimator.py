@@ -25,18 +25,9 @@ from sklearn_lrvb.gaussian_mixture.arguments import (
     require_clusters,
     resolve_moves,
     resolve_prior,
-    warn_of_weights_as_y,
 )
-from sklearn_lrvb.gaussian_mixture.callbacks import Lines, PassReport, Progress
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
-from sklearn_lrvb.gaussian_mixture.e_step.prediction import (
-    most_probable_components,
-    responsibilities_of_rows,
-    score_sums,
-    scores_of_rows,
-)
 from sklearn_lrvb.gaussian_mixture.fitted import FittedMixture, arrays_to_sample, checked_array, model_of
-from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent, Race
 from sklearn_lrvb.gaussian_mixture.fitting.noise_cost import costly_noise
 from sklearn_lrvb.gaussian_mixture.fitting.noise_density import rules_of_far_out
 from sklearn_lrvb.gaussian_mixture.fitting.row_span import AscentInSpan, RowSpan
@@ -47,22 +38,24 @@ from sklearn_lrvb.gaussian_mixture.fitting.starts import (
     starting_responsibilities,
 )
 from sklearn_lrvb.gaussian_mixture.imputation_methods import ImputationMethods
-from sklearn_lrvb.gaussian_mixture.influence_methods import InfluenceMethods
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
-from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import WEIGHT_PRIORS
-from sklearn_lrvb.gaussian_mixture.posterior_methods import PosteriorMethods
+from sklearn_lrvb.gaussian_mixture.influence_methods import GaussianInfluenceMethods
+from sklearn_lrvb.gaussian_mixture.posterior_methods import GaussianPosteriorMethods
 from sklearn_lrvb.gaussian_mixture.sklearn_conversion import (
     fitted_twin,
     parameters_of,
     posterior_of,
     require_fitted,
 )
-from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import leverages, responsibility_deviations
-from sklearn_lrvb.gaussian_mixture.uncertainty.uncertainty import (
-    FitCourse,
-    InformationSource,
-    PosteriorUncertainty,
+from sklearn_lrvb.mixtures.ascent import Ascent, Race
+from sklearn_lrvb.mixtures.callbacks import Lines, PassReport, Progress
+from sklearn_lrvb.mixtures.estimator.arguments import warn_of_weights_as_y
+from sklearn_lrvb.mixtures.estimator.prediction_methods import PredictionMethods
+from sklearn_lrvb.mixtures.model import occupied
+from sklearn_lrvb.mixtures.prediction import (
+    responsibilities_of_rows,
 )
+from sklearn_lrvb.mixtures.uncertainty.uncertainty import FitCourse, InformationSource, PosteriorUncertainty
+from sklearn_lrvb.mixtures.weight_priors import WEIGHT_PRIORS
 from sklearn_lrvb.row_blocks import blas_threads, given_rows
 
 _DEFAULT_REG_COVAR = 1e-6  # scikit-learn's
@@ -75,7 +68,14 @@ _FEATURES = ("n_features_in_", "feature_names_in_")  # Attributes that `validate
 
 # A virtual subclass, so that isinstance holds where other packages ask for scikit-learn's class.
 @BayesianGaussianMixture.register
-class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods, DensityMixin, BaseEstimator):
+class LRVBGaussianMixture(
+    GaussianPosteriorMethods,
+    GaussianInfluenceMethods,
+    ImputationMethods,
+    PredictionMethods,
+    DensityMixin,
+    BaseEstimator,
+):
     """Bayesian Gaussian mixture with calibrated uncertainty and influence.
 
     It takes the place of :class:`sklearn.mixture.BayesianGaussianMixture`: the same model, fitted by the same
@@ -838,209 +838,6 @@ class LRVBGaussianMixture(PosteriorMethods, InfluenceMethods, ImputationMethods,
         return fitted_twin(self, self._fitted)
 
     # The mixture.
-
-    def predict(self, X: ArrayLike) -> NDArray[np.intp]:
-        """Most probable component of every row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), Dask collection or source of batches
-            Any rows; float64 or float32, with NaN where a value is missing.
-
-        Returns
-        -------
-        labels : ndarray or Dask array of shape (n_samples,)
-            Indices of components, from 0; -1 for noise.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            The estimator is not fitted.
-        ValueError
-            On bad input.
-
-        See Also
-        --------
-        predict_proba : How sure the labels are.
-        partition_posterior : Clusters of the training rows, where parameters are uncertain too.
-
-        Examples
-        --------
-        Is a wait of 50 minutes, or one of 90, short (0) or long (1)?
-
-        >>> import numpy as np
-        >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
-        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
-        >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
-        >>> mixture.predict([[50], [90]])
-        array([0, 1])
-        """
-        fitted = self._fitted
-        return most_probable_components(given_rows(self, X, origin=fitted.origin), fitted.posterior)
-
-    def predict_proba(
-        self, X: ArrayLike, return_std: bool = False
-    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Probabilities of the components for every row: the responsibilities of the E-step.
-
-        With `noise` the last column is the probability that the row is noise.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), Dask collection or source of batches
-            Any rows; float64 or float32, with NaN where a value is missing.
-
-        return_std : bool, default=False
-            Whether to return posterior standard deviations too.
-
-        Returns
-        -------
-        responsibilities : ndarray or Dask array of shape (n_samples, n_components), or with noise one more
-            Each row sums to one.
-
-        std : ndarray or Dask array of that shape
-            Posterior standard deviation of each probability, because weights, means and precisions are
-            uncertain: by linear response and the delta method (theory page "Influence", leverage). Only if
-            `return_std`.
-
-        Raises
-        ------
-        ValueError
-            On bad input; or, with `return_std`, where the fit is no strict local optimum or fitted
-            attributes were changed since.
-
-        See Also
-        --------
-        predict : Most probable component.
-        score_samples : How probable the rows are.
-
-        Examples
-        --------
-        A wait of 50 minutes is short. One of 68 minutes may be either, and its probability is itself
-        uncertain, because twenty rows leave open where the clusters end:
-
-        >>> import numpy as np
-        >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
-        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
-        >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
-        >>> responsibilities, std = mixture.predict_proba([[50], [68]], return_std=True)
-        >>> print(responsibilities[:, 0].round(2), "+-", std[:, 0].round(2))
-        [1.   0.64] +- [0.   0.29]
-        """
-        fitted = self._fitted
-        rows = given_rows(self, X, origin=fitted.origin)
-        responsibilities = responsibilities_of_rows(rows, fitted.posterior)
-        if not return_std:
-            return responsibilities
-        shape = (fitted.structure.n_labels,)
-        return responsibilities, self._of_rows("predict_proba", rows, responsibility_deviations, shape)
-
-    def score_samples(
-        self, X: ArrayLike, return_std: bool = False
-    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Log-likelihood of every row under the fit, as in scikit-learn.
-
-        It is the logarithm of the sum over the components, and noise if there is any, of exp(expected log
-        weight + expected log density). Of rows with missing values it is that of the values that are there.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), Dask collection or source of batches
-            Any rows; float64 or float32, with NaN where a value is missing.
-
-        return_std : bool, default=False
-            Whether to return posterior standard deviations too.
-
-        Returns
-        -------
-        log_likelihood : ndarray or Dask array of shape (n_samples,)
-            In nats.
-
-        std : ndarray or Dask array of shape (n_samples,)
-            Posterior standard deviations of these, in nats, by linear response and the delta method: square
-            roots of the :meth:`leverage`. Only if `return_std`.
-
-        Raises
-        ------
-        ValueError
-            On bad input; or, with `return_std`, where the fit is no strict local optimum or fitted
-            attributes were changed since.
-
-        See Also
-        --------
-        score : Their mean.
-        loo_score_samples : Scores of training rows under the fit to the others.
-        leverage : The squares of `std`.
-
-        Examples
-        --------
-        A wait of 110 minutes is much less probable than one of 80; how much less is uncertain:
-
-        >>> import numpy as np
-        >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
-        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
-        >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
-        >>> log_likelihood, std = mixture.score_samples([[80], [110]], return_std=True)
-        >>> print(log_likelihood.round(1), "+-", std.round(1))
-        [ -3.6 -12.6] +- [0.3 3.9]
-        """
-        fitted = self._fitted
-        rows = given_rows(self, X, origin=fitted.origin)
-        scores = scores_of_rows(rows, fitted.posterior)
-        if not return_std:
-            return scores
-        return scores, np.sqrt(self._of_rows("score_samples", rows, leverages))
-
-    def score(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> float:
-        """Mean of :meth:`score_samples`, weighted where weights are given, over rows that have a value.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), Dask collection or source of batches
-            Any rows; float64 or float32, with NaN where a value is missing.
-
-        y : Ignored
-            Present for API consistency by convention. Weights are no `y`: pass them as `sample_weight`, by
-            name. A warning says so where `y` looks like weights.
-
-        sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
-            How often each row counts, non-negative.
-
-        Returns
-        -------
-        log_likelihood : float
-            In nats per row.
-
-        Raises
-        ------
-        ValueError
-            On bad input.
-
-        See Also
-        --------
-        score_samples : The score of every row.
-        loo_score_samples : Their mean is a fair score of the training rows.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
-        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
-        >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
-        >>> print(f"{mixture.score(X):.2f} nats per row")
-        -3.93 nats per row
-        >>> np.isclose(mixture.score(X), mixture.score_samples(X).mean()).item()
-        True
-        """
-        warn_of_weights_as_y(y, sample_weight)
-        fitted = self._fitted
-        # Rows of weight zero are left out: their scores may be minus infinity. So are rows without any value.
-        rows = given_rows(self, X, sample_weight, fitted.origin).counted()
-        return score_sums(rows, fitted.posterior) / rows.total_weight
 
     def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
         """Draw rows from the mixture at `weights_`, `means_` and `covariances_` (`scales_` and `tails_`).

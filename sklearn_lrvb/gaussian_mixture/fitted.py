@@ -9,31 +9,24 @@ the fit ended, whose positions have more digits than `means_` can hold. Where so
 from ``origin``.
 """
 
-import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.gaussian_mixture.arguments import PRIOR_ARGUMENTS, has_noise, has_tails, optional_parts
-from sklearn_lrvb.gaussian_mixture.callbacks import CallbackMethods
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian_mixture.posterior.background import Background
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian_mixture.posterior.tails import StudentTails
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Expectations, VariationalPosterior
-from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import (
-    WEIGHT_PRIORS,
-    DirichletWeights,
-    WeightsWithBackground,
-)
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import Targets
-from sklearn_lrvb.gaussian_mixture.uncertainty.uncertainty import PosteriorUncertainty, read_only
-from sklearn_lrvb.row_blocks import given_rows
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import GaussianTargets
+from sklearn_lrvb.mixtures.estimator.fitted import Fitted, FittedState, refused_as_missing
+from sklearn_lrvb.mixtures.model import OfModel
+from sklearn_lrvb.mixtures.uncertainty.uncertainty import read_only
+from sklearn_lrvb.mixtures.weight_priors import WEIGHT_PRIORS, DirichletWeights, WeightsWithBackground
 from sklearn_lrvb.symmetric_matrices import round_off, scaled_to_unit_diagonal, symmetrized
 
 # The constructor's parameters on which the meaning of the arrays depends. Their values at the fit hold until
@@ -89,7 +82,7 @@ def model_of(estimator):
     return {name: getattr(estimator, name) for name in MODEL_PARAMETERS}
 
 
-class FittedMixture:
+class FittedMixture(Fitted):
     """A mixture that predicts: the q in which a fit ended, or arrays that were set by hand.
 
     Parameters
@@ -112,7 +105,7 @@ class FittedMixture:
         self.origin = origin
         self.model = model
         self.path = tuple(path)
-        self.targets = Targets(posterior, origin)
+        self.targets = GaussianTargets(posterior, origin)
         self.arrays = self._arrays_to_report() if arrays is None else arrays
 
     def _arrays_to_report(self):
@@ -143,11 +136,6 @@ class FittedMixture:
             arrays["noise_concentration_"] = prior.weights.of_background(posterior.label_counts)
             arrays["noise_log_density_"] = posterior.background.log_density
         return {name: read_only(arrays[name]) for name in FIT_ARRAYS if name in arrays}
-
-    def replaced_in(self, estimator):
-        """Names of the arrays of an estimator that are not those which the fit reported."""
-        given = vars(estimator)
-        return [name for name, value in self.arrays.items() if given.get(name) is not value]
 
     def to_state(self, estimator):
         """Builtins and arrays from which, with the estimator's public arrays, `from_state` rebuilds this.
@@ -266,7 +254,7 @@ def mixture_of_arrays(estimator, model):
 
 
 @dataclass
-class HandSetDensities:
+class HandSetDensities(OfModel):
     """Expected log densities from arrays that were set by hand, each used as it is.
 
     They take the place of a `VariationalPosterior` where rows are predicted and scored, and have the
@@ -303,6 +291,7 @@ class HandSetDensities:
     def __post_init__(self):
         structure, whiteners = self.structure, self.whiteners
         self.n_components, self.n_features = self.centred_means.shape
+        self.n_labels, self.block_shapes = structure.n_labels, structure.block_shapes
         self.expectations = Expectations.of(
             self,
             self.log_weights,
@@ -441,11 +430,10 @@ class _Covariances:
         raise AttributeError(f"{type(estimator).__name__!r} object has no attribute 'covariances_'")
 
 
-class FittedAttributes(CallbackMethods):
+class FittedAttributes(FittedState):
     """Fitted attributes of `LRVBGaussianMixture`, documented there, and the state that its methods use."""
 
-    n_jobs: int | None
-    n_features_in_: int
+    _ways_to_a_fit = "(a) Call fit. (b) Continue a scikit-learn fit with from_sklearn."
 
     weights_: NDArray[np.float64]
     noise_weight_: float
@@ -465,13 +453,6 @@ class FittedAttributes(CallbackMethods):
     mean_prior_: NDArray[np.float64]
     degrees_of_freedom_prior_: float
     covariance_prior_: NDArray[np.float64] | float
-    converged_: bool
-    n_iter_: int
-    lower_bound_: float
-    lower_bounds_: list[float]
-    n_occupied_: int
-
-    _last_uncertainty: PosteriorUncertainty
 
     @property
     def _fitted(self) -> FittedMixture:
@@ -482,99 +463,3 @@ class FittedAttributes(CallbackMethods):
         last = uncertainty.fitted
         is_replaced = not set(density_arrays(last.model)).isdisjoint(last.replaced_in(self))
         return mixture_of_arrays(self, last.model) if is_replaced else last
-
-    @property
-    def _uncertainty(self) -> PosteriorUncertainty:
-        """Linear response at the last fit.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            There was no fit, or the fitted arrays are not those of the fit any more. A ValueError.
-        """
-        uncertainty = vars(self).get("_last_uncertainty")
-        if uncertainty is None:
-            check_is_fitted(self)
-            raise NotFittedError(
-                "Error bars, influence and draws belong to a fit, but the fitted attributes of this "
-                "estimator were set by hand. (a) Call fit. (b) Continue a scikit-learn fit with from_sklearn."
-            )
-        replaced = uncertainty.fitted.replaced_in(self)
-        if replaced:
-            raise NotFittedError(
-                f"Changed since the fit: {', '.join(replaced)}. Error bars, influence and draws are about "
-                "the values that the fit reported. (a) Fit again. (b) Undo the change, by setting the array "
-                "of the fit itself again, or make it in a copy (copy.deepcopy)."
-            )
-        return uncertainty
-
-    def _of_rows(self, method, rows, function, shape=()):
-        """What `PosteriorUncertainty.of_rows` says of some rows, reported under a method's name."""
-        uncertainty = self._uncertainty
-        return self._tracked(method, lambda tracked: uncertainty.of_rows(rows, function, shape, tracked))
-
-    def _given_again(self, X, sample_weight, fitted):
-        """Training rows that a user may pass again; None where X is None."""
-        if X is None and sample_weight is not None:
-            raise ValueError("sample_weight goes with X: pass the training rows too.")
-        return None if X is None else given_rows(self, X, sample_weight, fitted.origin)
-
-    def _training_rows(self, X, sample_weight, fitted):
-        """The same, without those of weight zero."""
-        given = self._given_again(X, sample_weight, fitted)
-        return None if given is None else given.counted()
-
-
-def refused_as_missing(getter: Callable[[Any], _Value]) -> Callable[[Any], _Value]:
-    """Make the getter of a property raise errors that are AttributeErrors too, besides what they are.
-
-    ``hasattr`` is then False, and ``getattr`` with a default returns it, where the attribute cannot be
-    computed. The errors keep their classes, attributes and messages. MemoryError is among them: a matrix that
-    is too large is refused before any memory is asked for.
-
-    Examples
-    --------
-    >>> from sklearn_lrvb.gaussian_mixture.fitted import refused_as_missing
-    >>> class Fit:
-    ...     @property
-    ...     @refused_as_missing
-    ...     def std_(self):
-    ...         raise ValueError("There is no optimum.")
-    >>> print(getattr(Fit(), "std_", None))
-    None
-    """
-
-    @functools.wraps(getter)
-    def refusing(estimator: Any) -> _Value:
-        try:
-            return getter(estimator)
-        except (AttributeError, ValueError, MemoryError) as error:
-            refusal = _attribute_error(type(error), error.args, vars(error))
-            # With a name, Python ends the message by asking whether a similar attribute was meant.
-            refusal.name, refusal.obj = None, estimator
-            raise refusal.with_traceback(error.__traceback__) from error.__cause__
-
-    return refusing
-
-
-def _attribute_error(kind: type, arguments: tuple, attributes: dict) -> AttributeError:
-    """An error of a class, under its name, that is an AttributeError too."""
-    error = _also_attribute_error(kind)(*arguments)
-    vars(error).update(attributes)
-    return error
-
-
-@functools.cache
-def _also_attribute_error(kind):
-    """The class derived from a class of errors and from AttributeError, if the former is not one already."""
-    if issubclass(kind, AttributeError):  # As NotFittedError is.
-        return kind
-
-    class Refusal(kind, AttributeError):
-        # A pickle, as between processes, cannot find this class by its name, and so makes it again.
-        def __reduce__(self):
-            return _attribute_error, (kind, self.args, vars(self))
-
-    Refusal.__doc__, Refusal.__module__ = kind.__doc__, kind.__module__
-    Refusal.__name__, Refusal.__qualname__ = kind.__name__, kind.__qualname__
-    return Refusal

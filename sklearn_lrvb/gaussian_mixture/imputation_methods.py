@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from sklearn_lrvb.gaussian_mixture.arguments import checked_number, checked_targets, holding, table_like
 from sklearn_lrvb.gaussian_mixture.fitted import FittedAttributes
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import imputations
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
 from sklearn_lrvb.gaussian_mixture.uncertainty.imputation import imputation_deviations, imputed
+from sklearn_lrvb.mixtures.estimator.arguments import checked_number, checked_targets, holding, table_like
+from sklearn_lrvb.mixtures.posterior_sampling.sampler import PosteriorSampler
 from sklearn_lrvb.reports import required_pandas
-from sklearn_lrvb.row_blocks import given_rows, require_table
+from sklearn_lrvb.row_blocks import require_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,7 +87,7 @@ class ImputationMethods(FittedAttributes):
          [0.4 0. ]]
         """
         fitted = self._fitted
-        rows = given_rows(self, X, origin=fitted.origin)
+        rows = self._given_rows(X, None, fitted)
         values = imputed(rows, fitted.posterior)
         if not return_std:
             return table_like(X, values)
@@ -164,10 +164,10 @@ class ImputationMethods(FittedAttributes):
         weight[1] 0.08, mean[1,x0] 0.06, precision[1,x0,x0] 0.16
         """
         uncertainty = self._uncertainty
-        names = checked_targets(target, self._uncertainty.targets.parameters)
+        names = checked_targets(target, uncertainty.targets.table, uncertainty.targets.parameters)
         holding(uncertainty.targets.posterior.counts, min_count)
         pd = required_pandas("missing_information")
-        rows = given_rows(self, X, sample_weight, uncertainty.fitted.origin).counted()
+        rows = self._given_rows(X, sample_weight, uncertainty.fitted).counted()
         parts = []
         for name, (missing, to_holes) in zip(names, uncertainty.missing_shares(names, rows), strict=True):
             columns = {"missing": missing, "to_labels": missing - to_holes, "to_holes": to_holes}
@@ -237,7 +237,7 @@ class ImputationMethods(FittedAttributes):
         require_table(X, "sample_imputations, which makes several copies of it,")
         sampler = PosteriorSampler(self._uncertainty)
         n_imputations = checked_number(n_imputations, "n_imputations", "imputation")
-        rows = given_rows(self, X, origin=sampler.fitted.origin)
+        rows = self._given_rows(X, None, sampler.fitted)
         random_state = check_random_state(random_state)
         parameters = sampler.draws(n_imputations, random_state)
         copies = self._tracked(

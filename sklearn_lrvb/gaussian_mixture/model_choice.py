@@ -21,19 +21,19 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from sklearn_lrvb.caller_warnings import warn_caller
-from sklearn_lrvb.gaussian_mixture.arguments import checked_number
 from sklearn_lrvb.gaussian_mixture.conclusions import Optimum
 from sklearn_lrvb.gaussian_mixture.estimator import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.fitting.moves import divergence_of_emptied
-from sklearn_lrvb.gaussian_mixture.fitting.refit import with_one_more
+from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import divergence_of_emptied
 from sklearn_lrvb.gaussian_mixture.number_evidence import NumberEvidence
 from sklearn_lrvb.gaussian_mixture.number_of_clusters import CRITERIA, NumberOfClusters
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.exact import distance_from_whole
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.occupied import OptimumEvidence, optimum_evidence
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
 from sklearn_lrvb.linear_response import IndefiniteInformationError
 from sklearn_lrvb.linear_response.observed_information import MAX_DENSE_SIZE
+from sklearn_lrvb.mixtures.estimator.arguments import checked_number
+from sklearn_lrvb.mixtures.model import occupied
+from sklearn_lrvb.mixtures.posterior_sampling.exact import distance_from_whole
+from sklearn_lrvb.mixtures.posterior_sampling.occupied import OptimumEvidence, optimum_evidence
+from sklearn_lrvb.mixtures.posterior_sampling.sampler import PosteriorSampler
+from sklearn_lrvb.mixtures.refit import with_one_more
 from sklearn_lrvb.row_blocks import is_source, require_table
 
 _MOST_STEPS = 1000  # Least `max_iter` of the fits: an unfinished one has neither error bars nor evidence.

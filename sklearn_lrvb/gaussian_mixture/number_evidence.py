@@ -5,14 +5,13 @@ from functools import cached_property
 import numpy as np
 from scipy.special import logsumexp, softmax
 
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.exact import distance_from_whole
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.occupied import (
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import PRIOR_NUMBERS, prior_slopes
+from sklearn_lrvb.mixtures.posterior_sampling.exact import distance_from_whole
+from sklearn_lrvb.mixtures.posterior_sampling.occupied import (
     N_CHAINS,
-    PRIOR_NUMBERS,
     Visits,
     joined,
     log_prior_factor,
-    prior_slopes,
     products_of_runs,
     run,
 )
@@ -53,7 +52,7 @@ class NumberEvidence:
         self._clusters = np.arange(1, max(fits) + 1)
         rows, structure = fits[1].rows, fitted.structure
         self._is_one_known = not (structure.has_background or structure.n_tails)
-        n_products = products_of_runs(structure, rows.n_samples) * self._clusters.sum()
+        n_products = products_of_runs(fitted.posterior, rows.n_samples) * self._clusters.sum()
         self._has_runs = n_products <= _MOST_PRODUCTS and not rows.total(distance_from_whole)
         self._anchors, self._errors = self._by_importance()
         self._visits = {}  # Of every K with chains.

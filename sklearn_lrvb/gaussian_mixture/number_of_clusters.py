@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklearn_lrvb.gaussian_mixture.partitions import PartitionPosterior
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import DrawnParameters
 
 CRITERIA = {"probability": "P(K | X)", "lower_bound": "lower bound", "leave_one_out": "leave-one-out"}
 _ROUGH = 0.1  # Standard error of a probability from which on the sentence calls it rough.
@@ -260,9 +259,7 @@ class NumberOfClusters:
         for parameters, own in known.values():
             index = chosen[(chosen >= first) & (chosen < first + len(own))] - first
             if len(index):
-                sources.append(
-                    DrawnParameters(parameters.posterior, parameters.origin, parameters.draws[index])
-                )
+                sources.append(parameters.with_draws(parameters.draws[index]))
             first += len(own)
         shares = {k: self.probabilities[k] for k in known}
         numbers = ", ".join(f"{k}: {share:.2f}" for k, share in shares.items() if share >= 0.005)

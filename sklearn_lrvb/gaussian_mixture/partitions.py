@@ -23,8 +23,8 @@ from sklearn_lrvb.gaussian_mixture.partition_search import (
     closest_partition,
     improved_partition,
 )
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.row_labels import RandomLabels, label_draws
+from sklearn_lrvb.mixtures.model import occupied
+from sklearn_lrvb.mixtures.posterior_sampling.row_labels import RandomLabels, label_draws
 from sklearn_lrvb.reports.sentence import SentenceAndNumbers
 from sklearn_lrvb.row_blocks import untracked
 

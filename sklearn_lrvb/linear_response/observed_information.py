@@ -356,6 +356,8 @@ class SolverCosts:
         Number m of columns of B with G = B B': size of the dual matrix.
     gram, kernel, product : float
         Costs to form G, to form B' R B, and of one product G v, in flops or any other unit of time.
+    n_numbers_per_column : int, default=0
+        Numbers that are stored for a column of B.
 
     Examples
     --------
@@ -374,6 +376,7 @@ class SolverCosts:
     gram: float
     kernel: float
     product: float
+    n_numbers_per_column: int = 0
 
     def costs(self, n_targets: int) -> dict[str, float]:
         """Cost of a number of solutions by every solver whose matrix fits into memory.

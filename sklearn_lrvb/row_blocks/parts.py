@@ -614,17 +614,24 @@ def _checked(batch, number):
     )
     try:
         X = as_numbers(X, check)
-        refuse_masked(weights)
-        if weights is not None:
-            weights = check_array(
-                weights, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, ensure_min_samples=0
-            )
-            if weights.shape != X.shape[:1]:
-                raise ValueError(f"its weights have shape {weights.shape}, but it has {len(X)} rows.")
+        weights = weights_of_part(weights, len(X))
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"Batch {number} of X: {error}") from error
     return X, weights
+
+
+def weights_of_part(weights, n_rows):
+    """Weights of the rows of a part as float64 array, whose values are not checked; None stays None."""
+    refuse_masked(weights)
+    if weights is None:
+        return None
+    weights = check_array(
+        weights, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, ensure_min_samples=0
+    )
+    if weights.shape != (n_rows,):
+        raise ValueError(f"its weights have shape {weights.shape}, but it has {n_rows} rows.")
+    return weights
 
 
 def _first_of(names):

@@ -7,7 +7,7 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight, _get_feature_names
 
-_TIMES = datetime.date, datetime.timedelta, np.datetime64, np.timedelta64
+TIMES = datetime.date, datetime.timedelta, np.datetime64, np.timedelta64
 
 
 def as_numbers(X, check, missing=np.nan):
@@ -114,7 +114,7 @@ def refuse_times(X):
     times = [
         number
         for number, dtype in enumerate(dtypes)
-        if _is_time(dtype) or (_kind(dtype) == "O" and any(isinstance(v, _TIMES) for v in columns[:, number]))
+        if _is_time(dtype) or (_kind(dtype) == "O" and any(isinstance(v, TIMES) for v in columns[:, number]))
     ]
     if times:
         raise TypeError(

@@ -3,6 +3,7 @@
 import importlib.util
 import re
 import runpy
+import shutil
 import sys
 from pathlib import Path
 
@@ -30,9 +31,18 @@ SMALLER = {
         "for seed in range(5):": "for seed in range(1):",
         "for seed in range(2)\n": "for seed in range(1)\n",
     },
+    "plot_latent_classes.py": {
+        'target=["weights", "tables"], random_state=0': 'target=["weights", "tables"], method="lrvb"',
+        "sample_posterior(1000, ": 'sample_posterior(100, method="lrvb", ',
+    },
     "plot_local_level.py": {
         "np.linspace(-2.5, 2.0, 60)": "np.linspace(-2.5, 2.0, 15)",
         "np.linspace(-2.0, 5.0, 80)": "np.linspace(-2.0, 5.0, 20)",
+    },
+    "plot_mixed_columns.py": {
+        'target=["weights", "tables"], random_state=0': 'target=["weights", "tables"], method="lrvb"',
+        "(n_components, random_state=0)": "(n_components, n_init=2, random_state=0)",
+        "(3, random_state=0)": "(3, n_init=2, random_state=0)",
     },
     "plot_mnist_pca_pipeline.py": {"\nn_draws = 3000  #": "\nn_draws = 300  #"},
     "plot_model_choice.py": {
@@ -127,6 +137,8 @@ def of_size_for_tests(path, tmp_path_factory):
         assert text.count(large) == 1
         text = text.replace(large, small)
     copy = tmp_path_factory.mktemp("smaller") / path.name
+    for table in path.parent.glob("*.csv"):
+        shutil.copy(table, copy.parent)
     copy.write_text(text, encoding="utf8")
     return copy
 

@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 from numpy.polynomial.hermite_e import hermegauss
 from scipy import stats
+from scipy.special import polygamma
 
 from sklearn_lrvb.exponential_families.special_functions import (
     _LARGE_BETA_SHAPE,
     _LARGE_GAMMA_SHAPE,
     beta_quantile,
     beta_quantile_pair,
+    beta_size,
     gamma_quantile,
     inverse_gamma_quantile,
     negative_gamma_quantile,
@@ -88,3 +90,14 @@ def test_a_beta_variable_cannot_vary_more_than_zero_or_one():
     # The probability of a value near 1 is 0.3, that of a value near 0 is 0.7.
     assert beta_quantile(stats.norm.ppf(0.6), 0.3, 2.0) == pytest.approx(0, abs=1e-12)
     assert beta_quantile(stats.norm.ppf(0.8), 0.3, 2.0) == pytest.approx(1, abs=1e-12)
+
+
+def test_a_beta_variables_size_follows_from_its_logits_variance():
+    a, b = (grid.ravel() for grid in np.meshgrid(10.0 ** np.arange(-9, 13, 3), 10.0 ** np.arange(-9, 13, 3)))
+    variance = polygamma(1, a) + polygamma(1, b)
+    np.testing.assert_allclose(beta_size(a, b, variance), 1, rtol=1e-12)
+    for times in (1.5, 1e3, 1e8):
+        size = beta_size(a, b, times * variance)
+        np.testing.assert_allclose(
+            polygamma(1, size * a) + polygamma(1, size * b), times * variance, rtol=1e-11
+        )

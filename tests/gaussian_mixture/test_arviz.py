@@ -17,6 +17,7 @@ from catalogue import (
     mixture,
     model_id,
     overlapping,
+    require_arviz,
     set_sizes,
     three_blobs,
 )
@@ -29,14 +30,6 @@ from sklearn_lrvb import LRVBGaussianMixture
 
 catalogue = pytest.mark.parametrize("model", [*MODELS[::5], WITH_TAILS[0], WITH_TAILS[-1]], ids=model_id)
 by_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
-
-
-def require_arviz():
-    """Skip the test unless one ArviZ or the other is there."""
-    try:
-        import arviz_base  # noqa: F401
-    except ImportError:
-        pytest.importorskip("arviz")
 
 
 def log_likelihood(estimator, X, **parameters):

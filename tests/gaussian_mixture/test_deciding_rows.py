@@ -22,7 +22,7 @@ from catalogue import (
 
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.conclusions import Optimum, RivalConclusion, checked_conclusion
-from sklearn_lrvb.gaussian_mixture.uncertainty.row_effects import RankedRows
+from sklearn_lrvb.mixtures.uncertainty.row_effects import RankedRows
 
 X = overlapping()
 APART = "mean[1,x0] - mean[0,x0]"
@@ -262,7 +262,7 @@ def test_a_row_without_which_there_is_no_fit_is_passed_over():
 
 
 def test_a_refit_that_does_not_arrive_is_no_answer(monkeypatch):
-    monkeypatch.setattr("sklearn_lrvb.gaussian_mixture.fitting.refit._MOST_STEPS", 1)
+    monkeypatch.setattr("sklearn_lrvb.mixtures.refit._MOST_STEPS", 1)
     estimator = fitted({})
     found = estimator.deciding_rows(X, "weight[0]", estimator.weights_[0] - 0.02)
     assert not found.found and found.failure == "the refit did not converge." and found.n_refits > 10

@@ -490,11 +490,13 @@ def test_public_methods_have_docstrings(name):
 
 
 PROPERTIES = sorted(
-    name
-    for kind in LRVBGaussianMixture.__mro__
-    if kind.__module__.startswith("sklearn_lrvb")
-    for name, value in vars(kind).items()
-    if isinstance(value, property) and not name.startswith("_")
+    {
+        name
+        for kind in LRVBGaussianMixture.__mro__
+        if kind.__module__.startswith("sklearn_lrvb")
+        for name, value in vars(kind).items()
+        if isinstance(value, property) and not name.startswith("_")
+    }
 )
 
 

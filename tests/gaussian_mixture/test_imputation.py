@@ -30,7 +30,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn_lrvb import LRVBGaussianMixture, MixtureImputer
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.uncertainty.imputation import variances_and_sources
-from sklearn_lrvb.gaussian_mixture.uncertainty.influence import sources_of_weights
+from sklearn_lrvb.mixtures.uncertainty.influence import sources_of_weights
 
 HIDDEN = np.isnan(holed())
 

@@ -496,7 +496,7 @@ def test_numbers_of_components_come_from_any_iterable():
 
 def test_evidences_of_the_numbers_add_up_from_those_of_occupied_ones():
     # The identity that everything rests on, by sums over all partitions.
-    from sklearn_lrvb.gaussian_mixture.posterior_sampling.occupied import log_prior_factor
+    from sklearn_lrvb.mixtures.posterior_sampling.occupied import log_prior_factor
 
     prior, rows = Prior("full", 1), clusters(7, 1, 2.0)
     by_occupied, numbers = log_evidence_by_occupied(rows, prior, 4), np.arange(1, 5)

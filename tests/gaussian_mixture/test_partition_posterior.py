@@ -16,9 +16,9 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.partition_search import DrawnPartitions
 from sklearn_lrvb.gaussian_mixture.partitions import note_of_number, partition_posterior
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import DrawnParameters, draws_at
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.row_labels import RandomLabels, label_draws
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import GaussianParameters, draws_at
+from sklearn_lrvb.mixtures.posterior_sampling.row_labels import RandomLabels, label_draws
+from sklearn_lrvb.mixtures.posterior_sampling.sampler import PosteriorSampler
 
 X = overlapping()
 OF_ROWS = "labels", "certainty", "affinity"
@@ -297,7 +297,7 @@ def test_many_components_have_wider_labels():
     with pytest.warns(ConvergenceWarning):
         estimator.fit(X)
     posterior = posterior_of(estimator)
-    source = DrawnParameters(posterior, estimator._fitted.origin, draws_at(posterior, posterior))
+    source = GaussianParameters(posterior, estimator._fitted.origin, draws_at(posterior, posterior))
     labels = label_draws(rows_of(estimator, X), [source], 0)
     with pytest.raises(MemoryError, match="7000 draws"):  # The tables of the search count.
         found(estimator, X, n_draws=7000)

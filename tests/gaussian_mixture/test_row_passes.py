@@ -16,12 +16,12 @@ from catalogue import (
     use_information,
 )
 
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import (
+from sklearn_lrvb.mixtures.posterior_sampling.likelihood import (
     log_likelihood,
     log_likelihood_and_moments,
     moments_of_random_assignments,
 )
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
+from sklearn_lrvb.mixtures.posterior_sampling.sampler import PosteriorSampler
 from sklearn_lrvb.row_blocks import ArrayRows
 
 VERBS = ("map", "total", "each", "write")

@@ -26,7 +26,7 @@ from sklearn.base import clone
 from sklearn.mixture import BayesianGaussianMixture
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.uncertainty.leave_one_out import one_steps, scores_of_one_step
+from sklearn_lrvb.mixtures.uncertainty.leave_one_out import one_steps, scores_of_one_step
 from sklearn_lrvb.row_blocks import dask_rows
 from sklearn_lrvb.row_blocks.parts import ChangedRowsError
 

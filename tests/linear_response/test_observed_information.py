@@ -66,6 +66,10 @@ def dense_covariance(complete):
     return covariance
 
 
+def test_the_complete_information_is_the_inverse_of_its_covariance(complete):
+    np.testing.assert_allclose(complete.solve(dense_covariance(complete)), np.eye(len(complete)), atol=1e-12)
+
+
 def missing_root(complete, solver, largest):
     """B for which the largest fraction of missing information, an eigenvalue of T' B B' T, is ``largest``."""
     rng = np.random.default_rng(1)

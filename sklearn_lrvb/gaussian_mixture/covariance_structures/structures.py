@@ -124,11 +124,15 @@ class CovarianceStructure(ABC):
         what s(v) has, or |v|^2 alone where all components share a precision.
     prefers_common_frame : bool
         Whether, for many rows, such a frame costs less than a frame for each component.
+    has_common_terms : bool
+        Whether the terms that log densities leave out in such a frame are common to all labels.
     size_of_pattern : int
         Largest size of what belongs to a pattern of holes: a matrix of each group, else nothing.
     coefficient_blocks : dict, str -> slice
         Slices of D with all intercepts, linear and quadratic coefficients, those of the scales and of the
         tails, in this order. The linear ones are (K, P), the quadratic ones (S, Q).
+    block_shapes : dict, str -> tuple of int
+        Numbers of units in a block, and of the coefficients of each.
     """
 
     shares_precision = False
@@ -167,7 +171,14 @@ class CovarianceStructure(ABC):
         self.has_own_matrices = self.is_matrix and self.has_own_precisions
         largest = _MAX_MONOMIALS_PER_COMPONENT * n_components
         self.prefers_common_frame = not self.has_own_matrices or self.n_monomials <= largest
+        self.has_common_terms = self.has_own_precisions or not (self.has_background or self.has_scales)
         self.size_of_pattern = self.n_groups * identity.size if self.is_matrix else 0
+        self.block_shapes = {
+            "intercept": (self.n_labels, 1),
+            "linear": (n_components, n_features),
+            "quadratic": (self.n_groups, self.n_quadratic),
+            "tail": (self.n_tails, 1),
+        }
         self.coefficient_blocks = {
             "intercept": slice(0, linear),
             "linear": slice(linear, quadratic),

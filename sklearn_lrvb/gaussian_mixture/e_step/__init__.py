@@ -1,7 +1,6 @@
-"""The E-step: one pass over the rows at a given posterior.
+"""Rows in frames, in which log densities are simple, and what the E-step and the M-step compute there.
 
 A block of rows is represented in *frames*: those of the components, or one that all share (`frames`).
-`hidden_directions` is what missing values do in frames. `responsibilities` computes the assignments of the
-rows from there, and has the thresholds below which an assignment counts as certain. `e_step` adds up the
-moments that the M-step needs. `prediction` returns responsibilities and scores row by row.
+`hidden_directions` is what missing values do in frames. `first_m_step` leads from given responsibilities to
+the posterior at which a fit starts. `far_rows` is for rows whose squared distances overflow.
 """

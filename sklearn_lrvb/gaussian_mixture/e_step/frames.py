@@ -4,7 +4,8 @@ A block of rows is represented in frames before anything is computed from it: it
 frames have
 
 * ``whiten``: a `RowBlock` as framed rows, `OwnRows` or monomials;
-* ``log_densities`` of framed rows, rho (L, n), and their `Scales` where rows have any, else None;
+* ``log_densities`` of framed rows, rho (L, n), and their `Scales` where rows have any, else None; and
+  ``with_scales``: framed rows that know their scales, where they need them;
 * ``moments``: sums of weight times framed rows, for weights (L, n) of any sign, to be added over blocks, and
   ``in_own_frames``: the same sums as `Moments` in the components' own frames;
 * ``polynomials``: changes of log densities in the components' own frames (`CovarianceStructure.polynomials`)
@@ -26,12 +27,12 @@ than their average: the frame is not used there. It is not used either where com
 and there is a background or rows have scales: then |v|^2 is not common to all labels.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.hidden_directions import HiddenDirections, hidden_directions
-from sklearn_lrvb.gaussian_mixture.posterior.tails import Scales
+from sklearn_lrvb.gaussian_mixture.posterior.tails import ScaledWeights, Scales
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Moments
 from sklearn_lrvb.row_blocks import Workload
 
@@ -50,31 +51,15 @@ def frames_of(posterior, rows):
     structure = posterior.structure
     n_numbers = rows.n_samples * structure.n_components * structure.n_features
     has_few_rows = n_numbers < (_FEW_NUMBERS_OF_OWN_MATRICES if structure.has_own_matrices else _FEW_NUMBERS)
-    if rows.has_holes or has_few_rows or not (structure.prefers_common_frame and has_common_terms(structure)):
+    if rows.has_holes or has_few_rows or not (structure.prefers_common_frame and structure.has_common_terms):
         return OwnFrames(posterior)
     frame = CommonFrame(posterior)
     return frame if frame.amplification < MAX_AMPLIFICATION else OwnFrames(posterior)
 
 
-def has_common_terms(structure):
-    """Whether the terms that `CommonFrame` leaves out are common to all labels."""
-    return structure.has_own_precisions or not (structure.has_background or structure.has_scales)
-
-
-@dataclass(frozen=True)
-class ScaledWeights:
-    """Weights of rows that have scales u.
-
-    Attributes
-    ----------
-    counted : (L, n), weights of the constant feature and of the spread of hidden values
-    scaled : (K, n), those of the components times E u, or changes of that: weights of y and s(y)
-    log_scale_sums : (K,), sums of log u - u, or changes of that
-    """
-
-    counted: np.ndarray
-    scaled: np.ndarray
-    log_scale_sums: np.ndarray
+def round_off_of_bound(posterior):
+    """Round-off of the lower bound at most, relative to its size and the number of rows."""
+    return (MAX_AMPLIFICATION + posterior.amplification) * np.finfo(float).eps
 
 
 def both_weights(weights):
@@ -221,6 +206,10 @@ class OwnFrames:
         hidden = hidden_directions(posterior, block.holes)
         values -= hidden.onto(values)
         return OwnRows(values, hidden, block.holes.pattern)
+
+    def with_scales(self, framed, scales):
+        """The rows together with their scales: OwnRows."""
+        return replace(framed, scales=scales)
 
     def log_densities(self, framed):
         """rho, (L, n), and Scales or None."""
@@ -393,6 +382,10 @@ class CommonFrame:
             self._structure.write_entries(rows, monomials[linear:])
         else:
             np.einsum("pn,pn->n", rows, rows, out=monomials[linear])
+        return monomials
+
+    def with_scales(self, monomials, scales):
+        """The monomials unchanged: only their weights know the scales."""
         return monomials
 
     def log_densities(self, monomials):

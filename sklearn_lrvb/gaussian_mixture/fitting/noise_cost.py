@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
-from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
+from sklearn_lrvb.mixtures.responsibilities import expect
 from sklearn_lrvb.symmetric_matrices import round_off, scaled_to_unit_diagonal
 
 # Cost in nats a row above which the noise counts as costly. In 130 fits to breast cancer, wine, diabetes,

@@ -22,9 +22,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import eigh, lapack, qr
 
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, posterior_from_responsibilities
-from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
+from sklearn_lrvb.gaussian_mixture.e_step.first_m_step import posterior_from_responsibilities
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import Complement, MixturePrior
+from sklearn_lrvb.mixtures.ascent import Ascent
+from sklearn_lrvb.mixtures.e_step import e_step
 from sklearn_lrvb.row_blocks import ArrayRows
 from sklearn_lrvb.symmetric_matrices import round_off, scaled_to_unit_diagonal, symmetrized
 

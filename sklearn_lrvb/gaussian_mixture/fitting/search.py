@@ -20,20 +20,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, posterior_from_responsibilities
+from sklearn_lrvb.gaussian_mixture.e_step.first_m_step import posterior_from_responsibilities
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
-from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
-from sklearn_lrvb.gaussian_mixture.fitting.moves import (
-    LEAST_GAIN,
+from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import (
     ComponentStatistics,
-    Move,
-    assignment_sums,
     divergence_of_emptied,
 )
 from sklearn_lrvb.gaussian_mixture.fitting.starts import SAMPLE_ROWS
-from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior, occupied
-from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import DirichletWeights, StickBreakingWeights
+from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
+from sklearn_lrvb.mixtures.e_step import e_step
+from sklearn_lrvb.mixtures.model import DegenerateComponentError, occupied
+from sklearn_lrvb.mixtures.moves import LEAST_GAIN, Move, assignment_sums
+from sklearn_lrvb.mixtures.responsibilities import expect
+from sklearn_lrvb.mixtures.weight_priors import DirichletWeights, StickBreakingWeights
 
 # Largest fall of the lower bound by a merge, in nats, that a few sweeps are given to make up for.
 _MAX_TRIAL_LOSS = 10.0

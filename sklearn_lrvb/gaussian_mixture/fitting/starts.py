@@ -23,15 +23,15 @@ from scipy.sparse import csr_array
 from sklearn.cluster import KMeans, kmeans_plusplus
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
-from sklearn_lrvb.gaussian_mixture.fitting.acceleration import Acceleration
-from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import (
     VariationalPosterior,
 )
-from sklearn_lrvb.gaussian_mixture.posterior.weight_priors import DirichletWeights
+from sklearn_lrvb.mixtures.acceleration import Acceleration
+from sklearn_lrvb.mixtures.e_step import e_step
+from sklearn_lrvb.mixtures.model import DegenerateComponentError
+from sklearn_lrvb.mixtures.weight_priors import DirichletWeights
 from sklearn_lrvb.row_blocks import ArrayRows, openmp_threads
 
 # Largest number of rows that starts are made from: more change the centers of k-means less than the first

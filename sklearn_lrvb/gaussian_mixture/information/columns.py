@@ -12,14 +12,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
-from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import (
-    NEGLIGIBLE_INFORMATION,
-    complements,
-    expect,
-)
 from sklearn_lrvb.gaussian_mixture.information.hidden_information import HiddenScaleInformation
 from sklearn_lrvb.gaussian_mixture.information.missing_information import information_of_rows
 from sklearn_lrvb.linear_response.solvers import REMAINING
+from sklearn_lrvb.mixtures.responsibilities import NEGLIGIBLE_INFORMATION, complements, expect
 from sklearn_lrvb.row_blocks import added, batches, slices
 
 # Rows of the kernel that are formed at once: enough for a fast product, and few enough to stay in cache.

@@ -34,21 +34,16 @@ from sklearn_lrvb.gaussian_mixture.e_step.frames import (
     CommonFrame,
     OwnFrames,
     OwnRows,
-    ScaledWeights,
     expected_features,
     frames_of,
-    has_common_terms,
     scale_directions,
-)
-from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import (
-    NEGLIGIBLE_INFORMATION,
-    centred_on_average,
-    expect,
 )
 from sklearn_lrvb.gaussian_mixture.information.hidden_information import (
     HiddenMatrixInformation,
     HiddenScaleInformation,
 )
+from sklearn_lrvb.gaussian_mixture.posterior.tails import ScaledWeights
+from sklearn_lrvb.mixtures.responsibilities import NEGLIGIBLE_INFORMATION, centred_on_average, expect
 from sklearn_lrvb.row_blocks import Workload
 
 # As a product.
@@ -186,7 +181,7 @@ def from_monomials(rows, posterior, hidden_values=True):
     with k != l are used; r_k (1 - r_k) is the sum of r_k r_l over the others.
     """
     structure, n_labels = posterior.structure, posterior.n_labels
-    if rows.has_holes or structure.has_scales or not has_common_terms(structure):
+    if rows.has_holes or structure.has_scales or not structure.has_common_terms:
         return None
     frame = CommonFrame(posterior)
     # Products of features have up to twice the degree of log densities, and amplify rounding as much more.

@@ -53,6 +53,33 @@ def complete_information(posterior, quadratic_information=None):
     return CompleteInformation(np.arange(n_labels), posterior.intercept_root, root)
 
 
+def mean_field_information(posterior):
+    """R^-1 with the degrees of freedom of q itself: the inverse of the coefficients' covariance under q."""
+    return complete_information(posterior, posterior.degrees_of_freedom)
+
+
+def missing_columns(rows, posterior):
+    """A root of G with few columns, for some rows: RowColumns; None where holes or scales hide more."""
+    return None if rows.has_holes or posterior.has_scales else RowColumns.of_rows(rows, posterior)
+
+
+def missing_information_of_few(rows, posterior):
+    """G of some rows, (D, D)."""
+    return missing_information(rows, posterior, [from_own_frames])
+
+
+def parts_of_direction(targets, direction):
+    """Where a direction of coefficients (D,) mostly points: name of a target, shares of labels (L,)."""
+    structure = targets.posterior.structure
+    intercepts, linear, quadratic = (np.square(block) for block in structure.split(direction))
+    totals = {"intercept": intercepts.sum(), "linear": linear.sum(), "quadratic": quadratic.sum()}
+    kind = next(target.name for target in targets.theta if target.block == max(totals, key=totals.get))
+    share = intercepts + linear.sum(axis=1)
+    if structure.has_own_precisions:
+        share += quadratic.sum(axis=1)
+    return kind, share
+
+
 def observed_information(rows, posterior, e_step_result, n_targets=1, solver=None, hidden_values=True):
     """M = R^-1 - G at the posterior, with the cheapest solver for ``n_targets`` solutions.
 
@@ -78,7 +105,7 @@ def observed_information(rows, posterior, e_step_result, n_targets=1, solver=Non
             "Student's t components have no dual solver: every row loses information by its unknown scale. "
             "Use solver='primal' or 'matrix_free'."
         )
-    chosen = solver or solver_costs(rows, structure, e_step_result).cheapest(n_targets)
+    chosen = solver or solver_costs(rows, posterior, e_step_result).cheapest(n_targets)
     complete = complete_information(posterior)
     if chosen == "dual":
         columns = RowColumns.of_rows(rows, posterior, hidden_values)
@@ -157,15 +184,16 @@ def _pass_costs(rows, structure):
     return own, rows.n_samples * per_row + _FLOPS_PER_PASS
 
 
-def solver_costs(rows, structure, e_step_result):
+def solver_costs(rows, posterior, e_step_result):
     """Costs of the solvers of the observed information: SolverCosts.
 
     Parameters
     ----------
     rows : Rows
-    structure : CovarianceStructure
+    posterior : VariationalPosterior
     e_step_result : EStepResult
     """
+    structure = posterior.structure
     n_components = structure.n_components
     n_columns = int(_COLUMNS_PER_ALTERNATIVE * e_step_result.n_alternatives)
     if (rows.has_holes and structure.is_matrix) or structure.has_scales:
@@ -181,17 +209,18 @@ def solver_costs(rows, structure, e_step_result):
         gram=of_matrix + _FLOPS_PER_ENTRY * structure.n_coefficients**2 + _FLOPS_PER_MATRIX,
         kernel=kernel + passes[0],
         product=_PASSES_PER_PRODUCT * passes[1],
+        n_numbers_per_column=n_components * structure.n_features,
     )
 
 
-def newton_price(rows, structure, e_step_result):
+def newton_price(rows, posterior, e_step_result):
     """The cheapest solver for a Newton step, and what the step costs with it in sweeps: str, float.
 
     Parameters are those of `solver_costs`.
     """
-    costs = solver_costs(rows, structure, e_step_result).newton_costs()
+    costs = solver_costs(rows, posterior, e_step_result).newton_costs()
     solver = min(costs, key=costs.get)
-    sweep = _pass_costs(rows, structure)[1] + _FLOPS_PER_M_STEP
+    sweep = _pass_costs(rows, posterior.structure)[1] + _FLOPS_PER_M_STEP
     return solver, costs[solver] / sweep
 
 

@@ -1,4 +1,4 @@
-"""The error of components without a proper posterior, and its messages."""
+"""The messages of errors about components without a proper posterior (`DegenerateComponentError`)."""
 
 # This is scikit-learn's message for a singular covariance. Ours go on with the component and its count.
 ILL_DEFINED_COVARIANCE = (
@@ -6,10 +6,6 @@ ILL_DEFINED_COVARIANCE = (
     "(for instance caused by singleton or collapsed samples). Try to decrease the number of "
     "components, increase reg_covar, or scale the input data."
 )
-
-
-class DegenerateComponentError(ValueError):
-    """A component has no proper posterior: it is empty, or its covariance is singular."""
 
 
 def empty_component_message(component, counts, prior):

@@ -22,6 +22,8 @@ from functools import cached_property
 
 import numpy as np
 
+from sklearn_lrvb.mixtures.model import OfModel
+
 
 @dataclass(frozen=True)
 class Complement:
@@ -71,7 +73,7 @@ NO_COMPLEMENT = Complement()  # Rows that are not projected have this one.
 
 
 @dataclass
-class MixturePrior:
+class MixturePrior(OfModel):
     """The prior, the factorization of q and the known noise; nothing of it changes.
 
     Parameters

@@ -68,6 +68,12 @@ class Scales:
             return np.zeros((len(self.mean), 1))
         return self.log_of_mean - self.mean + (digamma(self.shape) - np.log(self.shape))
 
+    def weights(self, counted):
+        """Weights of the rows' moments, from weights (L, n) of the labels: ScaledWeights."""
+        of_components = counted[: len(self.mean)]
+        log_scale_sums = (of_components * self.expected_log_minus_mean).sum(axis=1)
+        return ScaledWeights(counted, of_components * self.mean, log_scale_sums)
+
     def mean_of_reciprocal(self):
         """E(1/u), (K, n); infinite where kappa is one or less."""
         exists = self.shape > 1.0
@@ -79,6 +85,22 @@ class Scales:
         shape = self.shape if self.shape.shape[1] == 1 else self.shape.take(index, axis=1)
         log_of_mean = None if self.log_of_mean is None else self.log_of_mean.take(index, axis=1)
         return Scales(self.mean.take(index, axis=1), shape, log_of_mean)
+
+
+@dataclass(frozen=True)
+class ScaledWeights:
+    """Weights of rows that have scales u.
+
+    Attributes
+    ----------
+    counted : (L, n), weights of the constant feature and of the spread of hidden values
+    scaled : (K, n), those of the components times E u, or changes of that: weights of y and s(y)
+    log_scale_sums : (K,), sums of log u - u, or changes of that
+    """
+
+    counted: np.ndarray
+    scaled: np.ndarray
+    log_scale_sums: np.ndarray
 
 
 @dataclass(frozen=True)

@@ -24,13 +24,13 @@ import numpy as np
 from scipy.linalg import cho_solve
 
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import (
-    DegenerateComponentError,
     empty_component_message,
     improper_precision_message,
     singular_covariance_message,
 )
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian_mixture.posterior.tails import StudentTails
+from sklearn_lrvb.mixtures.model import DegenerateComponentError, OfModel
 from sklearn_lrvb.symmetric_matrices import cholesky_equilibrated
 
 _LOG_2_PI = np.log(2.0 * np.pi)
@@ -39,15 +39,7 @@ _LOG_2_PI = np.log(2.0 * np.pi)
 # magnitude in every sweep (E log pi_k is about -1/N_k), so that the exact value does not matter.
 _EMPTY_COUNT = 1e-6
 
-# Expected number of rows below which a component counts as empty elsewhere.
-_LEAST_COUNT = 0.5
-
 NO_COUNTS = np.zeros(0)  # Those of the background where there is none.
-
-
-def occupied(counts):
-    """Which components hold rows: expected counts (...) -> bool (...)."""
-    return counts >= _LEAST_COUNT
 
 
 @dataclass(frozen=True)
@@ -163,7 +155,7 @@ class Divergences:
 
 
 @dataclass(eq=False)
-class VariationalPosterior:
+class VariationalPosterior(OfModel):
     """q, given the expected counts, the means and the components' frames; nothing of it changes.
 
     One q is equal to itself alone, whatever the numbers of another.
@@ -183,7 +175,9 @@ class VariationalPosterior:
     structure : CovarianceStructure, of the prior
     reg_covar : float, variance of known noise on every coordinate of x
     background : Background or None, of the prior
-    n_components, n_features, n_labels : int, K, P and L
+    has_scales : bool, whether there are tails
+    n_components, n_features, n_labels, n_coefficients : int, K, P, L and D
+    coefficient_blocks, block_shapes : dict, as in the structure
     label_counts : (L,)
     group_counts : (S,), expected counts of the precision groups
     mean_precision : (K,), tau_k
@@ -202,9 +196,10 @@ class VariationalPosterior:
     def __post_init__(self):
         prior, structure = self.prior, self.prior.structure
         self.structure, self.reg_covar = structure, prior.reg_covar
-        self.background = prior.background
+        self.background, self.has_scales = prior.background, self.tails is not None
         self.n_components, self.n_features = self.centred_means.shape
-        self.n_labels = structure.n_labels
+        self.n_labels, self.n_coefficients = structure.n_labels, structure.n_coefficients
+        self.coefficient_blocks, self.block_shapes = structure.coefficient_blocks, structure.block_shapes
         self.label_counts = np.concatenate([self.counts, self.background_counts])
         self.mean_precision = prior.mean_precision + self.mean_counts
         self.group_counts = structure.per_group(self.counts)
@@ -214,6 +209,11 @@ class VariationalPosterior:
     def __reduce__(self):
         # Cached expectations are left out, because they are cheap to compute again.
         return type(self), tuple(getattr(self, each.name) for each in fields(self))
+
+    @property
+    def coefficients_of_labels(self):
+        """Coordinates of every label's coefficients, a list of L int arrays."""
+        return self.structure.coefficients_of_labels
 
     @property
     def mean_counts(self):
@@ -238,6 +238,13 @@ class VariationalPosterior:
     def whiteners(self):
         """W with y = W_k (x - m_k), W' W = E Lambda, (S, ...)."""
         return self.structure.whiteners(self.covariance_cholesky)
+
+    def units_of_columns(self):
+        """Standard deviations of the features about the origin, (P,), by which rows are compared."""
+        counts = self.counts[:, None]
+        deviations = self.structure.per_component(self.structure.deviations(self.covariance_cholesky))
+        squares = np.square(deviations) + np.square(self.centred_means)
+        return np.sqrt((counts * squares).sum(axis=0) / counts.sum())
 
     @property
     def amplification(self):
@@ -320,6 +327,13 @@ class VariationalPosterior:
         if self.tails is not None:
             total += self.tails.negative_log_prior()
         return Divergences(of_weights, means, precisions, total)
+
+    @property
+    def log_volume(self):
+        """Twice the log of the integral over fitted log nu, of which q has the mode: to second order."""
+        if not self.structure.n_tails:
+            return 0.0
+        return np.log(2.0 * np.pi / self.tails.information(self.counts)).sum()
 
     # The covariance of the log densities' intercepts, V_pi + C.
 

@@ -1,7 +1,6 @@
-"""Draws of the parameters, and the exact posterior by way of them.
+"""Draws of the parameters of a Gaussian mixture: what `mixtures.posterior_sampling` asks of it.
 
 `copula` makes draws whose moments are those of linear response, and their density; `likelihood` has the exact
-posterior's. `sampler` weighs draws by the ratio of the two (`importance`), moves them by Gibbs steps
-(`random_assignments`), and gives components their numbers back (`labels`). `hidden_values` is for rows with
-holes.
+posterior's, and completed copies of rows with holes. `gibbs` draws parameters given assigned rows, and
+`orders` exchanges components. `hidden_values` is for rows with holes.
 """

@@ -33,36 +33,39 @@ belonged to one of the components.
 """
 
 import math
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.special import digamma
 
-from sklearn_lrvb.exponential_families.dirichlet import log_partition
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian_mixture.posterior.tails import log_prior_of, log_rise, student_log_densities
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Moments
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import ParameterDraws
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import GaussianParameters, ParameterDraws
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.hidden_values import (
     HiddenValues,
     hidden_values,
     noise_by_feature,
     workload_per_pattern_and_draw,
 )
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.random_assignments import (
+from sklearn_lrvb.mixtures.posterior_sampling.likelihood import (
+    LikelihoodOfDraws,
+    log_likelihood,
+    log_likelihood_and_moments,
+)
+from sklearn_lrvb.mixtures.posterior_sampling.random_assignments import (
     DRAWS_OF_STREAM,
     N_UNIFORMS_OF_GAMMA,
-    UniformStream,
     assign_at_random,
     assigned_once,
     assigned_with_holes,
     exponentials,
     gamma_variables,
 )
+from sklearn_lrvb.mixtures.posterior_sampling.sticks import log_prior_of_sticks, slopes_of_sticks
 from sklearn_lrvb.row_blocks import Workload, batches, rows_in_batch, slices, untracked
 
-_LARGEST_BYTES = 4 * 2**30  # of `log_likelihood_of_draws`; what reads it makes several copies
 _OF_SCALES = 2**40  # The first repetition of a stream that scales are drawn by: labels have smaller ones.
 _NUMBERS_PER_ROW = 256  # Log densities of a row that are computed at once: those of a block stay in cache.
 
@@ -71,81 +74,12 @@ _NUMBERS_PER_ROW = 256  # Log densities of a row that are computed at once: thos
 _LEAST_PATTERNS = 64
 
 
-def check_log_likelihood_size(n_draws, n_rows):
-    """Raise MemoryError where the log likelihood of so many rows under so many draws is too large."""
-    size = 8 * n_draws * n_rows
-    if size > _LARGEST_BYTES:
-        raise MemoryError(
-            f"The log likelihood of {n_rows} rows under {n_draws} draws takes {size / 2**30:.1f} GiB; up to "
-            f"{_LARGEST_BYTES / 2**30:g} GiB are computed. (a) Ask for fewer draws: n_draws="
-            f"{max(1, _LARGEST_BYTES // (8 * n_rows))}. (b) Leave X out, for the posterior alone. (c) "
-            "loo_score_samples leaves rows out without draws."
-        )
+def products_per_row(posterior):
+    """About how many multiplications the log densities of a row take under one draw: an int."""
+    return posterior.n_components * posterior.structure.n_component_features
 
 
-def log_likelihood_of_draws(rows, parameters):
-    """Log likelihood of every row, as often as it counts, under every draw: (n_draws, n_rows).
-
-    Weights are scaled to sum to one.
-
-    Parameters
-    ----------
-    rows : Rows
-    parameters : DrawnParameters
-    """
-    by_row = np.empty((rows.n_samples, len(parameters.draws)))
-    for batch, likelihood in _in_batches(parameters, parameters.log_shares):
-        rows.write(likelihood.by_row, by_row[:, batch], likelihood.workload)
-    return by_row.T
-
-
-def log_likelihood(rows, parameters):
-    """Log likelihood of all rows together under every draw, (n_draws,)."""
-    batches_of_draws = _in_batches(parameters, parameters.log_weights)
-    return np.concatenate(
-        [rows.total(likelihood.sums, likelihood.workload) for _, likelihood in batches_of_draws]
-    )
-
-
-def log_likelihood_and_moments(rows, parameters):
-    """Log likelihood (n_draws,), and sums of responsibility times the monomials (n_draws, L, F)."""
-    batches_of_draws = _in_batches(parameters, parameters.log_weights)
-    parts = [
-        rows.total(likelihood.sums_and_moments, likelihood.workload) for _, likelihood in batches_of_draws
-    ]
-    return tuple(map(np.concatenate, zip(*parts, strict=True)))
-
-
-def moments_of_random_assignments(rows, parameters, seed):
-    """Sums of the monomials over the rows that are assigned to every label, at random: (n_draws, L, F).
-
-    A row that counts w times, a whole number, is assigned w times.
-
-    Parameters
-    ----------
-    rows : Rows
-    parameters : DrawnParameters
-    seed : int
-        The same seed gives the same assignments, whatever the blocks of rows.
-    """
-    return np.concatenate(
-        [
-            rows.total(partial(likelihood.assigned_moments, seed, batch.start), likelihood.workload)
-            for batch, likelihood in _in_batches(parameters, parameters.log_weights)
-        ]
-    )
-
-
-def _in_batches(parameters, log_weights):
-    """Yield slices of the draws whose polynomials fit into memory, and their `LikelihoodOfDraws`."""
-    bytes_each = 2 * 8 * parameters.posterior.structure.n_coefficients * DRAWS_OF_STREAM
-    n_streams = -(-len(parameters.draws) // DRAWS_OF_STREAM)
-    for streams in batches(n_streams, bytes_each):
-        batch = slice(streams.start * DRAWS_OF_STREAM, streams.stop * DRAWS_OF_STREAM)
-        yield batch, LikelihoodOfDraws(parameters.posterior, parameters.draws[batch], log_weights[batch])
-
-
-class LikelihoodOfDraws:
+class GaussianLikelihood(LikelihoodOfDraws):
     """The log densities of rows under some draws, and functions of a block by way of them.
 
     Parameters
@@ -222,35 +156,6 @@ class LikelihoodOfDraws:
             elif hidden is not None:
                 hidden.add_log_densities(of_components)
             yield batch, RowsUnderDraws(monomials, hidden, scales), log_densities
-
-    def by_row(self, block, out):
-        """Write the log likelihood of each row, as often as it counts: (n, n_draws)."""
-        for batch, _, log_densities in self.in_batches(block):
-            out[:, batch] = block.weighted(_normalized(log_densities)[1]).T
-
-    def sums(self, block):
-        """The log likelihood of a block, (n_draws,)."""
-        normalized = (_normalized(log_densities)[1] for _, _, log_densities in self.in_batches(block))
-        return np.concatenate([block.weighted(log_likelihood).sum(axis=1) for log_likelihood in normalized])
-
-    def sums_and_moments(self, block):
-        """The log likelihood (n_draws,) and the weighted sums of the monomials (n_draws, L, F) of a block."""
-        sums, moments = [], []
-        for _, rows, log_densities in self.in_batches(block):
-            total, log_likelihood = _normalized(log_densities)
-            log_densities *= block.weighted(1.0 / total)
-            sums.append(block.weighted(log_likelihood).sum(axis=1))
-            moments.append(rows.sums(log_densities))
-        return np.concatenate(sums), np.concatenate(moments)
-
-    def assigned_moments(self, seed, first, block):
-        """Sums of the monomials over randomly assigned rows of a block; the first draw has a number."""
-        return np.concatenate(
-            [
-                rows.assigned_sums(log_densities, block, UniformStream(seed, first + batch.start))
-                for batch, rows, log_densities in self.in_batches(block)
-            ]
-        )
 
     def completed(self, block, uniforms, normals):
         """Rows with drawn hidden values, measured from the origin: (n_draws, P, n).
@@ -443,19 +348,6 @@ def _for_scales(block, stream, n_draws, component=0):
     return np.stack([stream.numbers_of_block(n_draws, block, own) for own in repetitions])
 
 
-def _normalized(log_densities):
-    """Turn log densities (L, n_draws, n) into densities relative to the largest.
-
-    Returns
-    -------
-    total : (n_draws, n), sum of the relative densities
-    log_likelihood : (n_draws, n)
-    """
-    densities, largest = exponentials(log_densities)
-    total = densities.sum(axis=0)
-    return total, largest + np.log(total)
-
-
 def _sums_of(monomials, weights):
     """Sums over rows of weight times the monomials: (L, F, n), (L, n_draws, n) -> (n_draws, L, F)."""
     return np.matmul(weights, monomials.transpose(0, 2, 1)).transpose(1, 0, 2)
@@ -529,7 +421,7 @@ def log_joint(rows, parameters):
     Parameters
     ----------
     rows : Rows, the training rows
-    parameters : DrawnParameters
+    parameters : GaussianParameters
     """
     return log_likelihood(rows, parameters) + log_prior(parameters)
 
@@ -561,19 +453,9 @@ def log_joint_and_slopes(rows, parameters):
         nu = parameters.degrees_of_freedom
         of_rows = 0.5 * nu * (counts * log_rise(nu) + moments.log_scale_sums)
         of_log_tails = posterior.tails.by_tail(of_rows) + log_prior_of(draws.log_tails)[1]
-    # Sums over rows of the labels at a break, and of those behind it, besides the prior's exponents. The
-    # break of the background, the last label, is the first one.
-    n_breaks = draws.log_stick.shape[1]
-    in_order = np.roll(moments.counts, structure.n_labels - structure.n_components, axis=1)
-    behind = np.cumsum(in_order[:, ::-1], axis=1)[:, ::-1] - in_order
-    stick, rest = _prior_sticks(prior)
-    return sums + log_prior(parameters), ParameterDraws(
-        in_order[:, :n_breaks] + stick,
-        behind[:, :n_breaks] + rest,
-        of_factors,
-        of_scaled_means,
-        of_log_tails,
-    )
+    of_sticks = slopes_of_sticks(posterior, moments.counts)
+    slopes = ParameterDraws(*of_sticks, of_factors, of_scaled_means, of_log_tails)
+    return sums + log_prior(parameters), slopes
 
 
 def complete_moments(posterior, monomial_sums):
@@ -598,16 +480,14 @@ def log_prior(parameters):
     """log p(theta) of draws, (n,); a flat prior's density of means and precisions is 1."""
     posterior, draws = parameters.posterior, parameters.draws
     structure, prior = posterior.structure, posterior.prior
-    stick, rest = _prior_sticks(prior)
-    of_weights = stick * draws.log_stick + rest * draws.log_rest
-    of_weights -= log_partition(np.stack([stick, rest], axis=-1))
+    of_weights = log_prior_of_sticks(parameters)
     of_tails = log_prior_of(draws.log_tails)[0]
     log_determinants = structure.log_determinants(draws.factors)  # of T
     of_frames = structure.log_determinants(posterior.covariance_cholesky)  # of (W' W)^-1
     if prior.flat:
         change = structure.per_group(np.ones(structure.n_components)) * (of_frames - log_determinants)
         of_precisions = (0.5 * change).sum(axis=1) + log_derivative_of_precisions(posterior)
-        return of_weights.sum(axis=1) + of_precisions + of_tails
+        return of_weights + of_precisions + of_tails
     origins = structure.transformed(structure.transposed(draws.factors), posterior.whitened_prior_mean)
     squares = np.square(draws.scaled_means - origins).sum(axis=(1, 2))
     of_means = (
@@ -622,7 +502,33 @@ def log_prior(parameters):
         log_determinants,
         (structure.gram(draws.factors) * scatter).sum(axis=axes),
     )
-    return of_weights.sum(axis=1) + of_means + of_precisions.sum(axis=1) + of_tails
+    return of_weights + of_means + of_precisions.sum(axis=1) + of_tails
+
+
+_STEP = 1e-5  # Of the logarithm of a number of the prior, for a difference quotient.
+PRIOR_NUMBERS = (
+    "weight_concentration_prior",
+    "mean_precision_prior",
+    "degrees_of_freedom_prior",
+    "covariance_prior",
+)
+
+
+def prior_slopes(parameters):
+    """Derivatives of the log prior density of draws in the logarithms of `PRIOR_NUMBERS`: (n, 4)."""
+    posterior = parameters.posterior
+    prior, factor = posterior.prior, np.exp(_STEP)
+    changed = [
+        replace(prior, weights=prior.weights.with_concentration(factor * prior.weights.prior_concentration)),
+        replace(prior, mean_precision=factor * prior.mean_precision),
+        replace(prior, degrees_of_freedom=factor * prior.degrees_of_freedom),
+        replace(prior, covariance=factor * prior.covariance),
+    ]
+    moved = [
+        log_prior(GaussianParameters(replace(posterior, prior=own), parameters.origin, parameters.draws))
+        for own in changed
+    ]
+    return (np.transpose(moved) - log_prior(parameters)[:, None]) / _STEP
 
 
 def log_derivative_of_precisions(posterior):
@@ -640,11 +546,6 @@ def _prior_exponent(prior):
     return prior.degrees_of_freedom - factors.block_size - 1.0
 
 
-def _prior_sticks(prior):
-    """Beta parameters of every break of the stick under the prior, a pair of (B,)."""
-    return prior.weights.sticks(np.zeros(prior.structure.n_labels))
-
-
 def _over_diagonal(structure, exponent, factors):
     """The exponent over the diagonal of the factors, (n, S, P) or (n, S, Q)."""
     diagonal = structure.diagonal(factors)
@@ -660,7 +561,7 @@ def imputations(rows, parameters, random_state, tracked=untracked):
     Parameters
     ----------
     rows : ArrayRows
-    parameters : DrawnParameters, whose posterior has the origin of the rows
+    parameters : GaussianParameters, whose posterior has the origin of the rows
     random_state : numpy.random.RandomState
     tracked : Tracked, through which batches of the copies are gone
     """
@@ -680,7 +581,7 @@ def imputations(rows, parameters, random_state, tracked=untracked):
         ]
         uniforms, normals = map(np.stack, zip(*numbers, strict=True))
         uniforms = uniforms.swapaxes(0, 1)
-        completed = LikelihoodOfDraws(
+        completed = GaussianLikelihood(
             parameters.posterior, parameters.draws[batch], parameters.log_weights[batch]
         )
         for block in rows.map(lambda block: block, completed.workload):

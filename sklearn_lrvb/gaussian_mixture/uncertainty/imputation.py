@@ -26,7 +26,7 @@ import functools
 import numpy as np
 
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames, expected_features
-from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect, expect_in_range, normalized
+from sklearn_lrvb.mixtures.responsibilities import expect, expect_in_range, normalized
 from sklearn_lrvb.row_blocks import Holes, RowBlock, batches, untracked
 
 # Largest ratio of the mean of a conditional variance to the conditional variance at the mean precision. It is

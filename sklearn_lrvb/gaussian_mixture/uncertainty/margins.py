@@ -1,21 +1,18 @@
-"""Posterior mean, standard deviation and central intervals of every entry of a target.
-
-`FamilyMargins` are those of a distribution with a given mean and standard deviation. Its family is the one
-that q itself has for the entry, or one close to it (`Target.quantile`): weights are beta, minus log weights
-and the diagonal entries of precisions gamma, and means and precisions off the diagonal normal.
+"""Margins of the covariances of normal components (`mixtures.uncertainty.margins`).
 
 `CovarianceMargins` come from the precisions, whose distribution under q is known. A covariance matrix is a
-nonlinear function of them, so that its posterior mean is not its value at the mean precision.
+nonlinear function of them, so that its posterior mean is not its value at the mean precision. Precisions
+themselves are gamma on the diagonal and normal off it, as means are.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtri
 
-from sklearn_lrvb.exponential_families.special_functions import inverse_gamma_quantile, normal_quantile
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import Covariances, LogTails, Scales, variance
+from sklearn_lrvb.exponential_families.special_functions import inverse_gamma_quantile
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import Covariances, LogTails, Scales
+from sklearn_lrvb.mixtures.uncertainty.targets import variance
 from sklearn_lrvb.symmetric_matrices import upper_triangle
 
 # Least mean of the reciprocal of a variance, relative to its mean under q itself, as for the pivots of random
@@ -26,37 +23,6 @@ _LEAST_RELATIVE_RECIPROCAL = 0.5
 # differences of numbers of order one: the correlation is then one, and an interval changes by the order of
 # this.
 _LEAST_VARIANCE = 1e-6
-
-
-@dataclass(frozen=True)
-class FamilyMargins:
-    """Margins of entries with known means and standard deviations.
-
-    Attributes
-    ----------
-    mean, deviation : (d,)
-    quantile : function of `exponential_families.special_functions`
-    on_diagonal : bool (d,), the entries whose family is that of ``quantile``; the others are normal
-    degrees_of_freedom : float, default=inf
-        Those of Student's t, whose quantiles take the place of normal ones where deviations are estimates.
-    """
-
-    mean: np.ndarray
-    deviation: np.ndarray
-    quantile: Callable
-    on_diagonal: np.ndarray
-    degrees_of_freedom: float = np.inf
-
-    def interval(self, probability):
-        """Ends of the central intervals, (d,) each; both the mean where the deviation is zero."""
-        z = -stdtrit(self.degrees_of_freedom, 0.5 * (1.0 - probability))
-        ends = np.repeat(self.mean[None], 2, axis=0)
-        for where, family in ((self.on_diagonal, self.quantile), (~self.on_diagonal, normal_quantile)):
-            uncertain = where & (self.deviation > 0)
-            ends[:, uncertain] = family(
-                np.array([[-z], [z]]), self.mean[uncertain], self.deviation[uncertain]
-            )
-        return ends[0], ends[1]
 
 
 @dataclass(frozen=True)
@@ -230,10 +196,10 @@ def covariance_margins(target, information):
     -------
     margins : CovarianceMargins or WidenedMargins
     """
-    if not (isinstance(target, Covariances) and target.structure.has_scales):
+    if not (isinstance(target, Covariances) and target.posterior.structure.has_scales):
         return _margins_of_scales(target, information)
     scales = Scales(target.posterior, target.origin)
-    factor = np.repeat(target.factors(), target.structure.n_quadratic)
+    factor = np.repeat(target.factors(), target.posterior.structure.n_quadratic)
     own, of_scales = variance(target, information), np.square(factor) * variance(scales, information)
     widening = np.sqrt(np.divide(own, of_scales, out=np.ones_like(own), where=of_scales > 0))
     from_two = np.full(target.n_units, np.inf)
@@ -241,7 +207,7 @@ def covariance_margins(target, information):
         log_tails = LogTails(target.posterior, target.origin)
         distances = (log_tails.flat_value() - np.log(2.0)) / np.sqrt(variance(log_tails, information))
         from_two = np.resize(distances, target.n_units)
-    from_two = np.repeat(from_two, target.structure.n_quadratic)
+    from_two = np.repeat(from_two, target.posterior.structure.n_quadratic)
     return WidenedMargins(_margins_of_scales(scales, information), factor, widening, from_two)
 
 

@@ -16,16 +16,13 @@ respond to the counts behind beta - beta_e, and to gamma itself (`Target.beyond_
 
 The rows of J M^-1, as polynomials in y, give the gradients in m0 and C0 through the transposed sources: the
 prior's mean acts like b0 rows at m0 that belong to every component with certainty.
-
-`prior_reading` says in one sentence whether the prior matters.
 """
 
 import math
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import occupied
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS
+from sklearn_lrvb.mixtures.uncertainty.prior_sensitivity import in_units_of
 
 _MAX_DERIVATIVES = 200_000_000  # Largest number of derivatives that are kept at once, 1.6 GB.
 
@@ -38,9 +35,6 @@ DIRECTIONS = (
     "covariance_prior",
     "mean_prior",
 )
-
-# Largest moves, in posterior standard deviations, and how the sentence describes smaller ones.
-_READINGS = ((0.1, "hardly matters"), (1.0, "matters somewhat"))
 
 
 class PriorResponse:
@@ -156,67 +150,42 @@ def prior_sensitivity(uncertainty, name, per_std=False):
     gradients |= {"mean_prior": of_mean, "covariance_prior": of_covariance}
     if per_std:
         std = uncertainty.flat_std(name)
-        gradients = {changed: _in_units_of(std, gradient) for changed, gradient in gradients.items()}
+        gradients = {changed: in_units_of(std, gradient) for changed, gradient in gradients.items()}
     return {changed: gradient[target.flat_indices()] for changed, gradient in gradients.items()}
 
 
-def _in_units_of(std, values):
-    """Values (d, ...) over the standard deviations (d,), and 0 where these are 0."""
-    std = np.broadcast_to(std.reshape(-1, *[1] * (values.ndim - 1)), values.shape)
-    return np.divide(values, std, out=np.zeros(values.shape), where=std > 0)
+class PriorMoves:
+    """The moves of the prior by which its importance is read (`MixtureModel.moves_of_prior`).
 
+    Every number is doubled, all entries of C0 at once, and m0 is moved by the P vectors v with
+    sum of v v' = C0/nu0: the root of the summed squares is the move in the worst direction.
 
-def prior_reading(uncertainty, feature_names, names=PARAMETERS):
-    """Whether the prior matters for the targets of these names, in one sentence.
-
-    The measure is the largest move of any of their posterior means, to first order and in its standard
-    deviations, where one hyperparameter is doubled (all entries of ``covariance_prior`` at once), or
-    ``mean_prior`` is moved by a standard deviation of the covariance C0/nu0 in the direction that is worst
-    for that posterior mean. Entries that the data do not inform are excluded: those of components without
-    rows, whose posterior is the prior, and the weight of a single component.
+    Parameters
+    ----------
+    posterior : VariationalPosterior, of a proper prior
     """
-    if uncertainty.fitted.posterior.prior.flat:
-        return "The prior is flat: there is nothing to choose."
-    targets = [uncertainty.targets[name] for name in names]
-    labels = np.concatenate([target.labels(feature_names) for target in targets])
-    informed = np.concatenate([occupied(target.informing_counts()) for target in targets])
-    moves = prior_moves(uncertainty, names) * informed
-    direction, entry = np.unravel_index(moves.argmax(), moves.shape)
-    largest = moves[direction, entry]
-    if largest == 0:
-        return "The prior does not matter: to first order, it moves none of these posterior means."
-    how_much = next((reading for below, reading in _READINGS if largest < below), "matters")
-    return (
-        f"The prior {how_much}: to first order, doubling a hyperparameter, or moving mean_prior by a "
-        f"standard deviation of the prior's covariance, moves posterior means by up to {largest:.2g} "
-        f"posterior standard deviations (most: {DIRECTIONS[direction]} moves {labels[entry]})."
+
+    names = DIRECTIONS
+    in_words = (
+        "doubling a hyperparameter, or moving mean_prior by a standard deviation of the prior's covariance"
     )
 
+    def __init__(self, posterior):
+        prior, structure = posterior.prior, posterior.structure
+        self._response = PriorResponse(posterior)
+        numbers = [prior.weights.prior_concentration, prior.mean_precision, prior.degrees_of_freedom, 1.0]
+        # Rows v with sum of v v' = C0/nu0, (P, P).
+        cholesky = structure.cholesky((prior.covariance / prior.degrees_of_freedom)[None])
+        deviations = structure.transformed(cholesky, np.eye(structure.n_features)[:, None, :])[:, 0]
+        self._scalars = np.zeros((4 + len(deviations), 4))
+        self._scalars[:4] = np.log(2.0) * np.diag(numbers)
+        self._mean_changes = np.concatenate([np.zeros((4, len(deviations))), deviations])
+        self.direction = np.minimum(np.arange(len(self._scalars)), 4)
 
-def prior_moves(uncertainty, names):
-    """Sizes of the moves behind `prior_reading`, of every flat entry, in its standard deviations: (5, d).
+    def sources(self, batch):
+        """R^-1 beta_e of some moves, (D, n)."""
+        return self._response.sources(self._scalars[batch], self._mean_changes[batch])
 
-    The rows are in the order of `DIRECTIONS`. An entry without a standard deviation moves by 0.
-    """
-    posterior = uncertainty.fitted.posterior
-    prior, structure, response = posterior.prior, posterior.structure, PriorResponse(posterior)
-    hyperparameters = [prior.weights.prior_concentration, prior.mean_precision, prior.degrees_of_freedom, 1.0]
-    # Rows v with sum of v v' = C0/nu0, (P, P).
-    cholesky = structure.cholesky((prior.covariance / prior.degrees_of_freedom)[None])
-    deviations = structure.transformed(cholesky, np.eye(structure.n_features)[:, None, :])[:, 0]
-    scalars = np.zeros((4 + len(deviations), 4))
-    scalars[:4] = np.log(2.0) * np.diag(hyperparameters)
-    mean_changes = np.concatenate([np.zeros((4, len(deviations))), deviations])
-    targets = [uncertainty.targets[name] for name in names]
-    squares = [np.zeros((5, target.size)) for target in targets]
-    last = 0
-    for coefficients in uncertainty.solutions(
-        len(scalars), lambda batch: response.sources(scalars[batch], mean_changes[batch])
-    ):
-        first, last = last, last + len(coefficients)
-        direction = np.minimum(np.arange(first, last), 4)
-        for target, sums in zip(targets, squares, strict=True):
-            moves = target.responses(coefficients) + response.beyond_coefficients(target, scalars[first:last])
-            np.add.at(sums, direction, np.square(moves))
-    stds = np.concatenate([uncertainty.flat_std(name) for name in names])
-    return _in_units_of(stds, np.sqrt(np.hstack(squares)).T).T
+    def beyond_coefficients(self, target, batch):
+        """Changes of a target in addition to J beta, (n, d)."""
+        return self._response.beyond_coefficients(target, self._scalars[batch])

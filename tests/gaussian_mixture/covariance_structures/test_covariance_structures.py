@@ -7,8 +7,8 @@ import pytest
 from catalogue import COVARIANCE_TYPES, complete_rows, mixture, posterior_of, rows_of
 
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.information.observed_information import solver_costs
+from sklearn_lrvb.mixtures.e_step import e_step
 
 K, P = 3, 4
 every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
@@ -159,11 +159,9 @@ def test_an_improper_precision_is_refused(n_features, total, factorization, rng)
 
 def test_costs_follow_the_structure():
     result = SimpleNamespace(n_alternatives=400, n_ambiguous_pairs=500)
-    at = {kind: structure_of(kind, 2, 2) for kind in COVARIANCE_TYPES}
-    products = {
-        kind: solver_costs(complete_rows(10_000), structure, result).product for kind, structure in at.items()
-    }
+    at = {kind: SimpleNamespace(structure=structure_of(kind, 2, 2)) for kind in COVARIANCE_TYPES}
+    products = {kind: solver_costs(complete_rows(10_000), q, result).product for kind, q in at.items()}
     assert products["full"] > products["diag"] > products["tied"] == products["spherical"]
-    large = (structure_of(kind, 2, 30) for kind in ("full", "tied"))
-    full, tied = (solver_costs(complete_rows(1000), structure, result) for structure in large)
+    large = (SimpleNamespace(structure=structure_of(kind, 2, 30)) for kind in ("full", "tied"))
+    full, tied = (solver_costs(complete_rows(1000), q, result) for q in large)
     assert full.gram > tied.gram

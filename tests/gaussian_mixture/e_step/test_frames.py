@@ -18,9 +18,9 @@ from catalogue import (
 )
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.e_step.frames import CommonFrame, OwnFrames, frames_of
-from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import centred_on_average, expect, normalized
+from sklearn_lrvb.mixtures.e_step import e_step
+from sklearn_lrvb.mixtures.responsibilities import centred_on_average, expect, normalized
 from sklearn_lrvb.row_blocks import ArrayRows
 
 every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)

@@ -17,15 +17,16 @@ from catalogue import (
 )
 from scipy.special import xlogy
 
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, posterior_from_responsibilities
+from sklearn_lrvb.gaussian_mixture.e_step.first_m_step import posterior_from_responsibilities
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
-from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
-from sklearn_lrvb.gaussian_mixture.fitting.moves import (
+from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import (
     ComponentStatistics,
     divergence_of_emptied,
     emptied,
     own_divergences,
 )
+from sklearn_lrvb.mixtures.e_step import e_step
+from sklearn_lrvb.mixtures.responsibilities import expect
 
 # with scales, gains of merges are lower bounds alone
 PROPER = [model for model in MOST_MODELS if model["prior"] == "conjugate" and "tails" not in model]

@@ -9,10 +9,10 @@ from catalogue import overlapping, posterior_of, rows_of
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.e_step.frames import MAX_AMPLIFICATION
-from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import DegenerateComponentError
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
+from sklearn_lrvb.mixtures.e_step import e_step
+from sklearn_lrvb.mixtures.model import DegenerateComponentError
 
 N_SWEEPS = 6
 

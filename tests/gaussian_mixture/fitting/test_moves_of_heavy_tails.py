@@ -11,20 +11,19 @@ from scipy.special import gammaln
 from scipy.stats import gamma
 
 from sklearn_lrvb.gaussian_mixture.arguments import resolve_prior
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
-from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames, ScaledWeights
-from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
-from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
-from sklearn_lrvb.gaussian_mixture.fitting.moves import (
+from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
+from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import (
     ComponentStatistics,
-    MoveProposals,
-    Moves,
-    assignment_sums,
     emptied,
     own_divergences,
 )
 from sklearn_lrvb.gaussian_mixture.fitting.noise_density import core_of
 from sklearn_lrvb.gaussian_mixture.fitting.search import RowsOfComponents, Search, splits
+from sklearn_lrvb.gaussian_mixture.posterior.tails import ScaledWeights
+from sklearn_lrvb.mixtures.ascent import Ascent
+from sklearn_lrvb.mixtures.e_step import e_step
+from sklearn_lrvb.mixtures.moves import MoveProposals, Moves, assignment_sums
+from sklearn_lrvb.mixtures.responsibilities import expect
 
 TAILS = (4.0, "student", "student_by_component")
 MODELS = [

@@ -16,11 +16,12 @@ from sklearn.mixture import BayesianGaussianMixture
 
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.arguments import resolve_prior
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step, posterior_from_responsibilities
-from sklearn_lrvb.gaussian_mixture.e_step.prediction import responsibilities_of_rows
-from sklearn_lrvb.gaussian_mixture.fitting.ascent import Ascent
-from sklearn_lrvb.gaussian_mixture.fitting.moves import ComponentStatistics
+from sklearn_lrvb.gaussian_mixture.e_step.first_m_step import posterior_from_responsibilities
+from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import ComponentStatistics
 from sklearn_lrvb.gaussian_mixture.fitting.row_span import AscentInSpan, RowSpan
+from sklearn_lrvb.mixtures.ascent import Ascent
+from sklearn_lrvb.mixtures.e_step import e_step
+from sklearn_lrvb.mixtures.prediction import responsibilities_of_rows
 
 N_SAMPLES, N_FEATURES = 14, 18
 ARRAYS = (

@@ -50,9 +50,7 @@ from sklearn_lrvb.gaussian_mixture.covariance_structures.structures import (
     SphericalCovariance,
     TiedCovariance,
 )
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
-from sklearn_lrvb.gaussian_mixture.e_step.responsibilities import expect
 from sklearn_lrvb.gaussian_mixture.information import observed_information as information_module
 from sklearn_lrvb.gaussian_mixture.information.columns import RowColumns
 from sklearn_lrvb.gaussian_mixture.information.missing_information import (
@@ -68,6 +66,8 @@ from sklearn_lrvb.gaussian_mixture.information.observed_information import (
     solver_costs,
 )
 from sklearn_lrvb.linear_response.solvers import DualInformation, information_from_arrays
+from sklearn_lrvb.mixtures.e_step import e_step
+from sklearn_lrvb.mixtures.responsibilities import expect
 from sklearn_lrvb.row_blocks import ArrayRows, RowBlock
 from sklearn_lrvb.symmetric_matrices import svec
 
@@ -620,9 +620,9 @@ def test_warnings_and_errors_name_the_callers_line():
 
 def test_cost_model_on_problems_of_every_kind():
     def cheapest(n_samples, n_features, n_components, n_alternatives, n_targets=1):
-        structure = FullCovariance(n_components, n_features)
+        q = SimpleNamespace(structure=FullCovariance(n_components, n_features))
         result = SimpleNamespace(n_alternatives=n_alternatives, n_ambiguous_pairs=n_alternatives)
-        costs = solver_costs(complete_rows(n_samples), structure, result)
+        costs = solver_costs(complete_rows(n_samples), q, result)
         return costs.cheapest(n_targets)
 
     assert cheapest(10_000, 2, 2, 10_000) == "primal"
@@ -636,9 +636,9 @@ def test_cost_model_on_problems_of_every_kind():
 
 
 def test_many_pairs_cost_more_than_their_columns():
-    structure = FullCovariance(10, 10)
+    q = SimpleNamespace(structure=FullCovariance(10, 10))
     results = (SimpleNamespace(n_alternatives=52_000, n_ambiguous_pairs=n) for n in (65_000, 400_000))
-    few, many = (solver_costs(complete_rows(10_000), structure, result).gram for result in results)
+    few, many = (solver_costs(complete_rows(10_000), q, result).gram for result in results)
     assert many > 1.5 * few
 
 

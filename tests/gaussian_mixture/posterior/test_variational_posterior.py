@@ -16,8 +16,8 @@ from catalogue import (
     unique,
 )
 
-from sklearn_lrvb.gaussian_mixture.e_step.e_step import e_step
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import Moments
+from sklearn_lrvb.mixtures.e_step import e_step
 
 catalogue = pytest.mark.parametrize("model", MOST_MODELS, ids=model_id)
 

@@ -24,13 +24,12 @@ from catalogue import (
     values_of,
 )
 from scipy import stats
-from scipy.special import polygamma
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.covariance_structures.random_factors import BartlettFactors
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import PosteriorCopula, beta_size
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import GaussianCopula
+from sklearn_lrvb.mixtures.posterior_sampling.sampler import PosteriorSampler
 
 catalogue = pytest.mark.parametrize("model", few_of(MODELS), ids=model_id)
 MOST = 5.0  # standard errors of an estimate from draws
@@ -218,21 +217,10 @@ def test_weights_of_distant_components_are_broken_sticks():
 def test_the_logit_of_two_weights_has_the_variance_reported(model):
     # log pi_0 - log pi_1 is linear in log pi
     uncertainty = uncertainty_of(fitted(model))
-    copula = PosteriorCopula(uncertainty.targets, uncertainty.source.information(1))
+    copula = GaussianCopula(uncertainty.targets, uncertainty.source.information(1))
     covariance = fitted(model).get_posterior_covariance("log_weights", method="lrvb")
     contrast = np.array([1.0, -1.0])
     np.testing.assert_allclose(copula.logit_deviations**2, contrast @ covariance @ contrast, rtol=1e-9)
-
-
-def test_a_beta_variables_size_follows_from_its_logits_variance():
-    a, b = (grid.ravel() for grid in np.meshgrid(10.0 ** np.arange(-9, 13, 3), 10.0 ** np.arange(-9, 13, 3)))
-    variance = polygamma(1, a) + polygamma(1, b)
-    np.testing.assert_allclose(beta_size(a, b, variance), 1, rtol=1e-12)
-    for times in (1.5, 1e3, 1e8):
-        size = beta_size(a, b, times * variance)
-        np.testing.assert_allclose(
-            polygamma(1, size * a) + polygamma(1, size * b), times * variance, rtol=1e-11
-        )
 
 
 @pytest.mark.parametrize("weights", WEIGHT_PRIORS)

@@ -11,14 +11,16 @@ from scipy import stats
 from scipy.special import gammaln, logsumexp
 
 from sklearn_lrvb import number_of_clusters
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.exact import ExactPosterior
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import (
     imputations,
+)
+from sklearn_lrvb.mixtures.posterior_sampling.exact import ExactPosterior
+from sklearn_lrvb.mixtures.posterior_sampling.likelihood import (
     moments_of_random_assignments,
 )
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.occupied import run
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.random_assignments import gamma_variables
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
+from sklearn_lrvb.mixtures.posterior_sampling.occupied import run
+from sklearn_lrvb.mixtures.posterior_sampling.random_assignments import gamma_variables
+from sklearn_lrvb.mixtures.posterior_sampling.sampler import PosteriorSampler
 from sklearn_lrvb.row_blocks import rows_of_array
 
 by_tails = pytest.mark.parametrize("tails", [4.0, "student"])

@@ -24,12 +24,14 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import (
     imputations,
     log_joint,
     log_joint_and_slopes,
+)
+from sklearn_lrvb.mixtures.posterior_sampling.likelihood import (
     log_likelihood,
     log_likelihood_and_moments,
     log_likelihood_of_draws,
     moments_of_random_assignments,
 )
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.sampler import PosteriorSampler
+from sklearn_lrvb.mixtures.posterior_sampling.sampler import PosteriorSampler
 from sklearn_lrvb.row_blocks import rows_of_array
 
 CONJUGATE = [model for model in few_of(MODELS) if model["prior"] == "conjugate"]

@@ -29,16 +29,17 @@ from sampling_problems import (
 from scipy.special import logsumexp, softmax
 
 from sklearn_lrvb import number_of_clusters
-from sklearn_lrvb.gaussian_mixture.posterior_sampling import labels
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.chains import N_CHAINS, Scans
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import DrawnParameters
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.labels import are_in_order, evidence_of_all_copies
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import (
     log_derivative_of_precisions,
     log_joint,
     log_joint_and_slopes,
+    prior_slopes,
 )
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.occupied import log_prior_factor, prior_slopes
+from sklearn_lrvb.gaussian_mixture.posterior_sampling.orders import reordered_draws
+from sklearn_lrvb.mixtures.posterior_sampling import labels
+from sklearn_lrvb.mixtures.posterior_sampling.chains import N_CHAINS, Scans
+from sklearn_lrvb.mixtures.posterior_sampling.labels import are_in_order, evidence_of_all_copies
+from sklearn_lrvb.mixtures.posterior_sampling.occupied import log_prior_factor
 
 # Densities high enough that noise has rows: numbers that suit tests, and not clean rows.
 pytestmark = pytest.mark.filterwarnings("ignore:noise=.*above the log density:UserWarning")
@@ -124,7 +125,7 @@ def test_rows_with_holes_have_the_likelihood_of_what_they_show(covariance_type):
         for sign in (1.0, -1.0):
             moved = {own: getattr(draws, own).copy() for own in vars(draws)}
             moved[name][:, 0] += sign * step
-            own = DrawnParameters(parameters.posterior, parameters.origin, type(draws)(**moved))
+            own = parameters.with_draws(type(draws)(**moved))
             values.append(log_joint(case.rows, own))
         expected = np.reshape(slopes[:, 0], (3, -1)).sum(axis=1)
         np.testing.assert_allclose((values[0] - values[1]) / (2.0 * step), expected, rtol=1e-5, atol=1e-4)
@@ -218,13 +219,13 @@ def test_exchanged_components_get_their_numbers_back_and_noise_keeps_its_weight(
     parameters = case.sampler.draws(40, np.random.RandomState(0))
     rng = np.random.default_rng(1)
     orders = np.array([rng.permutation(n_components) for _ in range(40)])
-    draws = labels._reordered(parameters, orders)
-    exchanged = DrawnParameters(parameters.posterior, parameters.origin, draws)
+    draws = reordered_draws(parameters, orders)
+    exchanged = parameters.with_draws(draws)
     by_component = np.take_along_axis(parameters.log_weights, orders, axis=1)
     np.testing.assert_allclose(exchanged.log_weights[:, :-1], by_component, rtol=1e-7)
     np.testing.assert_allclose(exchanged.log_weights[:, -1], parameters.log_weights[:, -1], rtol=1e-7)
     found, _ = labels.closest_orders(exchanged, exchanged.posterior, np.ones(n_components, dtype=bool))
-    back = DrawnParameters(parameters.posterior, parameters.origin, labels._reordered(exchanged, found))
+    back = parameters.with_draws(reordered_draws(exchanged, found))
     for target in (*THETA, "weights", "covariances"):
         np.testing.assert_allclose(back.flat(target), parameters.flat(target), rtol=1e-7, atol=1e-8)
 

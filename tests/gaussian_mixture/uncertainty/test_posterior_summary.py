@@ -26,8 +26,9 @@ from scipy import stats
 from sklearn.exceptions import NotFittedError
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.uncertainty.margins import FamilyMargins
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import target_class
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import TARGETS as GAUSSIAN_TARGETS
+from sklearn_lrvb.mixtures.uncertainty.margins import FamilyMargins
+from sklearn_lrvb.mixtures.uncertainty.targets import target_class
 
 catalogue = pytest.mark.parametrize("model", MOST_MODELS, ids=model_id)
 some_models = pytest.mark.parametrize("model", few_of(MODELS), ids=model_id)
@@ -230,7 +231,8 @@ def test_collinear_features_have_intervals():
 
 def family(target, mean, deviation):
     """Margins of a target's family."""
-    return FamilyMargins(mean, deviation, target_class(target).quantile, np.ones(len(mean), dtype=bool))
+    quantile = target_class(GAUSSIAN_TARGETS, target).quantile
+    return FamilyMargins(mean, deviation, [(np.ones(len(mean), dtype=bool), quantile)])
 
 
 @pytest.mark.parametrize("target", ["weights", "log_weights", "means", "precisions"])

@@ -29,8 +29,9 @@ from scipy.special import polygamma
 from sklearn.exceptions import NotFittedError
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import DIRECTIONS, prior_moves, prior_reading
+from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import DIRECTIONS
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS
+from sklearn_lrvb.mixtures.uncertainty.prior_sensitivity import prior_moves, prior_reading
 
 CONJUGATE = [model for model in few_of(MODELS) if model["prior"] == "conjugate"]
 catalogue = pytest.mark.parametrize("model", CONJUGATE, ids=model_id)
@@ -270,14 +271,14 @@ def test_moves_of_the_reading_are_those_of_the_gradients(model):
     if model.get("noise") and estimator.predict_proba(X)[:, -1].sum() < 0.5:
         own[:, n_labels(model) - 1] = 0.0  # the rows do not inform it
     direction, entry = np.unravel_index(own.argmax(), own.shape)
-    reading = prior_reading(uncertainty_of(estimator), ["x0", "x1"])
+    reading = prior_reading(uncertainty_of(estimator), ["x0", "x1"], PARAMETERS)
     assert f"up to {own.max():.2g} posterior standard deviations" in reading
     assert f"(most: {DIRECTIONS[direction]} moves {estimator.posterior_names_[entry]})." in reading
 
 
 def reading_of(n_samples, **prior):
     estimator = LRVBGaussianMixture(n_components=2, random_state=0, **prior).fit(overlapping(n_samples))
-    return prior_reading(uncertainty_of(estimator), ["x0", "x1"])
+    return prior_reading(uncertainty_of(estimator), ["x0", "x1"], PARAMETERS)
 
 
 def test_readings_of_weak_and_strong_priors():

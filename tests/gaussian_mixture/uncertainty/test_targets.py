@@ -29,8 +29,11 @@ from sklearn_lrvb.gaussian_mixture.information.observed_information import compl
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import (
     PARAMETERS,
     TARGETS,
+    GaussianTarget,
+    GaussianTargets,
+)
+from sklearn_lrvb.mixtures.uncertainty.targets import (
     Target,
-    Targets,
     WeightTarget,
     covariance,
     joint_coordinates,
@@ -45,7 +48,7 @@ NAMES = ["x0", "x1"]
 LABEL = re.compile(r"(\w+)\[(.*)\]")
 
 
-class StandardDeviations(Target):
+class StandardDeviations(GaussianTarget):
     """Root diagonal of the covariances of the precision groups, (S, P), or (S, 1) under spherical ones."""
 
     name = "standard_deviations"
@@ -84,7 +87,7 @@ class StandardDeviations(Target):
         return n_deviations * self.posterior.structure.precision_group(component) + row % n_deviations
 
 
-class LogDeterminants(Target):
+class LogDeterminants(GaussianTarget):
     """log|(E Lambda)^-1| of the precision groups, (S,)."""
 
     name = "log_determinants"
@@ -420,7 +423,7 @@ def test_docstrings_list_all_targets(function):
 def test_an_unknown_target_is_refused_everywhere(name):
     estimator = fitted(MODELS[0])
     asked = [
-        lambda: target_class(name),
+        lambda: target_class(TARGETS, name),
         lambda: uncertainty_of(estimator).targets[name],
         lambda: estimator.influence(X, name),
         lambda: estimator.prior_sensitivity(name),
@@ -441,7 +444,7 @@ def test_targets_of_one_posterior_are_its_own():
     one, other = (uncertainty_of(fitted(model)).targets for model in MODELS[:2])
     assert one["weights"] is one["weights"]
     assert one["weights"] is not other["weights"]
-    rebuilt = Targets(one.posterior, one.origin)
+    rebuilt = GaussianTargets(one.posterior, one.origin)
     np.testing.assert_array_equal(rebuilt["means"].value(), one["means"].value())
 
 

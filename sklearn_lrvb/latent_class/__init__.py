@@ -1,0 +1,1 @@
+"""Mixtures of classes within which columns of several kinds are independent: latent class analysis."""

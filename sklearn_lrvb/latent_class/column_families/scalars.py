@@ -1,0 +1,91 @@
+"""Independent scalars behind the parameters: logits of beta variables, and logarithms of gamma variables.
+
+Probabilities p have them by breaking a stick: p_c = v_c (1 - v_1) ... (1 - v_(c-1)). Under a Dirichlet
+distribution the v_c are independent beta variables.
+"""
+
+import numpy as np
+from scipy.special import betaln, expit, gammaln, zeta
+
+_LARGE_SHAPE = 1e3  # Above it the series below has all digits, and the difference loses some.
+
+
+def sticks(concentration):
+    """Parameters of the beta variables v_c of a Dirichlet distribution: (..., C) -> (..., C - 1, 2)."""
+    after = np.cumsum(concentration[..., ::-1], axis=-1)[..., ::-1]
+    return np.stack([concentration[..., :-1], after[..., 1:]], axis=-1)
+
+
+def along_sticks(of_stick, of_rest):
+    """Sums that log p is of log v and log(1 - v): (..., C - 1) twice -> (..., C)."""
+    summed = np.zeros((*of_stick.shape[:-1], of_stick.shape[-1] + 1))
+    summed[..., :-1] = of_stick
+    summed[..., 1:] += np.cumsum(of_rest, axis=-1)
+    return summed
+
+
+def log_probabilities(logits):
+    """log p of sticks with given logits: (..., C - 1) -> (..., C)."""
+    return along_sticks(-np.logaddexp(0.0, -logits), -np.logaddexp(0.0, logits))
+
+
+def stick_logits(log_probabilities):
+    """Logits of the sticks of some probabilities, from their logarithms: (..., C) -> (..., C - 1)."""
+    after = np.logaddexp.accumulate(log_probabilities[..., ::-1], axis=-1)[..., ::-1]
+    return log_probabilities[..., :-1] - after[..., 1:]
+
+
+def stick_slopes(logits, slopes):
+    """Slopes in log p, (..., C), as slopes in the logits, (..., C - 1)."""
+    later = np.cumsum(slopes[..., ::-1], axis=-1)[..., ::-1][..., 1:]
+    return expit(-logits) * slopes[..., :-1] - expit(logits) * later
+
+
+def log_logit_density(logits, parameters):
+    """Log density of logits of beta variables, summed by draw: (n, ...) -> (n,); and its slopes, (n, ...).
+
+    Parameters
+    ----------
+    parameters : (..., 2), those of the beta variables
+    """
+    a, b = np.moveaxis(np.asarray(parameters), -1, 0)
+    log_density = -a * np.logaddexp(0.0, -logits) - b * np.logaddexp(0.0, logits) - betaln(a, b)
+    return _by_draw(log_density), a * expit(-logits) - b * expit(logits)
+
+
+def log_gamma_density(logs, shape, rate):
+    """Log density of log gamma variables, summed by draw: (n, K, c) -> (n,); and slopes, (n, K, c, 1)."""
+    scaled = rate * np.exp(logs)
+    log_density = shape * np.log(rate) + shape * logs - scaled - gammaln(shape)
+    return _by_draw(log_density), (shape - scaled)[..., None]
+
+
+def _by_draw(values):
+    return values.reshape(len(values), -1).sum(axis=1)
+
+
+def drawn_log_gammas(shapes, generator):
+    """Logarithms of gamma variables of rate one, also where these underflow: (...) -> (...)."""
+    log_gammas = np.log(generator.standard_gamma(shapes + 1.0))
+    return log_gammas + np.log1p(-generator.random(shapes.shape)) / shapes
+
+
+def drawn_logits(parameters, generator):
+    """Logits of beta variables: (..., 2) -> (...)."""
+    log_gammas = drawn_log_gammas(parameters, generator)
+    return log_gammas[..., 0] - log_gammas[..., 1]
+
+
+def trigamma_excess(shape):
+    """Trigamma(x) - 1/x, the variance of a log gamma variable less its linear part's: (...)."""
+    inverse = 1.0 / shape
+    series = inverse**2 * (0.5 + inverse * (1.0 / 6.0 - inverse**2 / 30.0))
+    return np.where(shape > _LARGE_SHAPE, series, zeta(2.0, shape) - inverse)
+
+
+def mixed_moments(responsibilities, means, variances):
+    """Mean and standard deviation of mixtures of distributions: (K, n), (K, c), (K, c) -> (c, n), (c, n)."""
+    mean = means.T @ responsibilities
+    distances = np.square(means[:, :, None] - mean)
+    variance = variances.T @ responsibilities + np.einsum("kn,kcn->cn", responsibilities, distances)
+    return mean, np.sqrt(variance)

@@ -1,0 +1,32 @@
+"""What a fit of latent classes leaves: the posterior, what the columns are, and arrays."""
+
+import numpy as np
+
+from sklearn_lrvb.latent_class.targets import ClassTargets
+from sklearn_lrvb.mixtures.estimator.fitted import Fitted
+from sklearn_lrvb.mixtures.uncertainty.uncertainty import read_only
+
+
+class FittedClasses(Fitted):
+    """The mixture in which a fit ended.
+
+    Parameters
+    ----------
+    posterior : ClassPosterior
+    columns : TableColumns
+    path : sequence of float, default=()
+        Lower bounds of the fit, at its start and after every step.
+    arrays : dict or None, default=None
+        The read-only arrays that the fit reports, by name; None computes them.
+
+    Attributes
+    ----------
+    origin : (P,), zeros: rows are measured as they are
+    targets : ClassTargets
+    """
+
+    def __init__(self, posterior, columns, path=(), arrays=None):
+        self.posterior, self.columns, self.path = posterior, columns, tuple(path)
+        self.origin = np.zeros(len(columns.columns))
+        self.targets = ClassTargets(posterior, self.origin)
+        self.arrays = arrays or {"weights_": read_only(self.targets["weights"].value())}

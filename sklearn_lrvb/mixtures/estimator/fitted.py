@@ -1,0 +1,168 @@
+"""The state of a fitted mixture that its methods use, and how its arrays say that they were replaced.
+
+As in scikit-learn the public arrays decide. Those of a fit are read-only, so that a change is a replacement,
+and *is* tells whether there was one. Error bars, which are about the fit, refuse then.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_lrvb.mixtures.callbacks import CallbackMethods
+from sklearn_lrvb.mixtures.uncertainty.uncertainty import PosteriorUncertainty
+from sklearn_lrvb.row_blocks import given_rows
+
+_Value = TypeVar("_Value")
+
+
+class Fitted:
+    """A mixture that predicts, as a fit has left it.
+
+    Attributes
+    ----------
+    posterior : posterior of a mixture, or what takes its place for predictions
+    origin : (P,), from where the posterior's positions are measured
+    path : tuple of float, lower bounds of the fit, at its start and after every step
+    targets : Targets at the posterior
+    arrays : dict, the read-only arrays that the fit reports, by name
+    """
+
+    posterior: Any
+    origin: Any
+    path: tuple
+    targets: Any
+    arrays: dict
+
+    def replaced_in(self, estimator):
+        """Names of the arrays of an estimator that are not those which the fit reported."""
+        given = vars(estimator)
+        return [name for name, value in self.arrays.items() if given.get(name) is not value]
+
+
+class FittedState(CallbackMethods):
+    """What methods of a mixture estimator ask about its fit. A subclass has the fitted attributes."""
+
+    n_jobs: int | None
+    n_features_in_: int
+    converged_: bool
+    n_iter_: int
+    lower_bound_: float
+    lower_bounds_: list[float]
+    n_occupied_: int
+
+    _last_uncertainty: PosteriorUncertainty
+    _ways_to_a_fit = "Call fit."
+
+    @property
+    def _fitted(self) -> Any:
+        """The mixture that the public arrays describe: `Fitted`."""
+        return self._uncertainty.fitted
+
+    @property
+    def _feature_names(self):
+        """Names of the features, list of str: those of the training data, or x0, x1 and so on."""
+        numbered = [f"x{p}" for p in range(self.n_features_in_)]
+        return [str(name) for name in getattr(self, "feature_names_in_", numbered)]
+
+    @property
+    def _uncertainty(self) -> PosteriorUncertainty:
+        """Linear response at the last fit.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            There was no fit, or the fitted arrays are not those of the fit any more. A ValueError.
+        """
+        uncertainty = vars(self).get("_last_uncertainty")
+        if uncertainty is None:
+            check_is_fitted(self)
+            raise NotFittedError(
+                "Error bars, influence and draws belong to a fit, but the fitted attributes of this "
+                f"estimator were set by hand. {self._ways_to_a_fit}"
+            )
+        replaced = uncertainty.fitted.replaced_in(self)
+        if replaced:
+            raise NotFittedError(
+                f"Changed since the fit: {', '.join(replaced)}. Error bars, influence and draws are about "
+                "the values that the fit reported. (a) Fit again. (b) Undo the change, by setting the array "
+                "of the fit itself again, or make it in a copy (copy.deepcopy)."
+            )
+        return uncertainty
+
+    def _given_rows(self, X, sample_weight, fitted):
+        """Rows that a user has passed, as `row_blocks.given_rows` makes them, in the frame of a mixture."""
+        return given_rows(self, X, sample_weight, fitted.origin)
+
+    def _of_rows(self, method, rows, function, shape=()):
+        """What `PosteriorUncertainty.of_rows` says of some rows, reported under a method's name."""
+        uncertainty = self._uncertainty
+        return self._tracked(method, lambda tracked: uncertainty.of_rows(rows, function, shape, tracked))
+
+    def _given_again(self, X, sample_weight, fitted):
+        """Training rows that a user may pass again; None where X is None."""
+        if X is None and sample_weight is not None:
+            raise ValueError("sample_weight goes with X: pass the training rows too.")
+        return None if X is None else self._given_rows(X, sample_weight, fitted)
+
+    def _training_rows(self, X, sample_weight, fitted):
+        """The same, without those of weight zero."""
+        given = self._given_again(X, sample_weight, fitted)
+        return None if given is None else given.counted()
+
+
+def refused_as_missing(getter: Callable[[Any], _Value]) -> Callable[[Any], _Value]:
+    """Make the getter of a property raise errors that are AttributeErrors too, besides what they are.
+
+    ``hasattr`` is then False, and ``getattr`` with a default returns it, where the attribute cannot be
+    computed. The errors keep their classes, attributes and messages. MemoryError is among them: a matrix that
+    is too large is refused before any memory is asked for.
+
+    Examples
+    --------
+    >>> from sklearn_lrvb.mixtures.estimator.fitted import refused_as_missing
+    >>> class Fit:
+    ...     @property
+    ...     @refused_as_missing
+    ...     def std_(self):
+    ...         raise ValueError("There is no optimum.")
+    >>> print(getattr(Fit(), "std_", None))
+    None
+    """
+
+    @functools.wraps(getter)
+    def refusing(estimator: Any) -> _Value:
+        try:
+            return getter(estimator)
+        except (AttributeError, ValueError, MemoryError) as error:
+            refusal = _attribute_error(type(error), error.args, vars(error))
+            # With a name, Python ends the message by asking whether a similar attribute was meant.
+            refusal.name, refusal.obj = None, estimator
+            raise refusal.with_traceback(error.__traceback__) from error.__cause__
+
+    return refusing
+
+
+def _attribute_error(kind: type, arguments: tuple, attributes: dict) -> AttributeError:
+    """An error of a class, under its name, that is an AttributeError too."""
+    error = _also_attribute_error(kind)(*arguments)
+    vars(error).update(attributes)
+    return error
+
+
+@functools.cache
+def _also_attribute_error(kind):
+    """The class derived from a class of errors and from AttributeError, if the former is not one already."""
+    if issubclass(kind, AttributeError):  # As NotFittedError is.
+        return kind
+
+    class Refusal(kind, AttributeError):
+        # A pickle, as between processes, cannot find this class by its name, and so makes it again.
+        def __reduce__(self):
+            return _attribute_error, (kind, self.args, vars(self))
+
+    Refusal.__doc__, Refusal.__module__ = kind.__doc__, kind.__module__
+    Refusal.__name__, Refusal.__qualname__ = kind.__name__, kind.__qualname__
+    return Refusal

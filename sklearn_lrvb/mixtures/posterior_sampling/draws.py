@@ -1,0 +1,86 @@
+"""What draws of the parameters of any mixture have in common.
+
+*Conventions.* n draws, L labels: the components, and the background if there is one; B breaks of the stick by
+which weights are drawn (`weight_priors`).
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class DrawArrays:
+    """Base of dataclasses of arrays, or of other such dataclasses, whose first axis is that of draws."""
+
+    def __len__(self):
+        return len(getattr(self, fields(self)[0].name))
+
+    def __getitem__(self, index):
+        return type(self)(*(getattr(self, field.name)[index] for field in fields(self)))
+
+    def replaced(self, index, others):
+        """A copy in which the draws at ``index``, an int array, are ``others``."""
+        return type(self)(
+            *(_replaced(getattr(self, own.name), index, getattr(others, own.name)) for own in fields(self))
+        )
+
+    @staticmethod
+    def concatenated(parts):
+        """All draws of some parts, which are of one class and have arrays alone."""
+        kind = type(parts[0])
+        return kind(*(np.concatenate([getattr(own, field.name) for own in parts]) for field in fields(kind)))
+
+
+def _replaced(own, index, others):
+    if isinstance(own, DrawArrays):
+        return own.replaced(index, others)
+    own = own.copy()
+    own[index] = others
+    return own
+
+
+class DrawnParameters(ABC):
+    """The parameters that draws stand for.
+
+    Parameters
+    ----------
+    posterior : posterior, in whose coordinates the draws are
+    origin : (P,), from where the posterior's positions are measured
+    draws : DrawArrays, with ``log_stick`` and ``log_rest`` (n, B), log v and log(1 - v) of every break
+    """
+
+    def __init__(self, posterior, origin, draws):
+        self.posterior, self.origin, self.draws = posterior, origin, draws
+
+    def with_draws(self, draws):
+        """The parameters that other draws of the same posterior stand for."""
+        return type(self)(self.posterior, self.origin, draws)
+
+    @cached_property
+    def log_weights(self):
+        """log pi of all labels; the weights need not sum to one: (n, L)."""
+        return self.posterior.prior.weights.log_weights(self.draws.log_stick, self.draws.log_rest)
+
+    @property
+    def log_shares(self):
+        """log pi of weights that are scaled to sum to one: (n, L)."""
+        return self.posterior.prior.weights.log_shares(self.draws.log_stick, self.draws.log_rest)
+
+    @property
+    def weights(self):
+        """pi, scaled to sum to one: (n, L)."""
+        return np.exp(self.log_shares)
+
+    @abstractmethod
+    def reported(self):
+        """Draws in the shapes of the estimator's attributes, by target: dict of ndarray."""
+
+    @abstractmethod
+    def flat(self, target):
+        """A target, by its name (`targets`), with every entry once: (n, d)."""
+
+    def require_moments(self, target, values):  # noqa: B027  (most targets have moments)
+        """Raise an error where draws of a target, flat values (n, d), say that it has no moments."""

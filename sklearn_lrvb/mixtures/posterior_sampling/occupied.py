@@ -1,0 +1,227 @@
+"""The evidence of mixtures all of whose components hold rows, and from it that of every number of components.
+
+Let E_t be the evidence of t components, counting only the assignments of the N rows X that leave none of them
+empty. With Dirichlet weights of concentration a, a partition of the rows into t clusters of n_1, ..., n_t
+rows has in a mixture of K components the prior probability W(K, t) prod_j Gamma(n_j + a)/Gamma(a),
+
+    W(K, t) = K!/(K - t)! Gamma(K a)/Gamma(K a + N).
+
+K enters through W alone. With A_t = E_t/W(t, t) the evidence of K components is therefore
+
+    p(X | K) = sum over t <= K of A_t W(K, t),
+
+and fits whose components all hold rows are enough. Each optimum's part of E_t is estimated by importance
+sampling. A draw counts if no other optimum is closer to it, if its components are in the order of this
+optimum, and if rows that are assigned at random by it leave no component empty. The result is multiplied by
+t!, the number of orders.
+
+*Noise.* With noise the weights are Dirichlet over K + 1 labels: K a becomes (K + 1) a in W. The factor
+Gamma(n_0 + a)/Gamma(a) of the n_0 rows that are noise does not depend on K, and is part of A_t. That all rows
+are noise, t = 0, is left out.
+
+*Runs.* How often chains of Gibbs sweeps at a K above 1 visit each t, which is in proportion to A_t W(K, t),
+tells the ratios of the A_t. It does so also where importance sampling is not reliable, and where no optimum
+has t components that all hold rows. `joined` combines the visits with importance sampling, whose results (the
+anchors) are treated as normal measurements of log A_t: the maximum of a concave function.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaln, softmax
+
+from sklearn_lrvb.mixtures.posterior_sampling.draws import DrawArrays, DrawnParameters
+from sklearn_lrvb.mixtures.posterior_sampling.labels import closest_orders, evidence_of_all_copies
+from sklearn_lrvb.mixtures.posterior_sampling.likelihood import moments_of_random_assignments
+
+
+def log_prior_factor(n_components, n_clusters, concentration, n_rows, has_background=False):
+    """log W(K, t), -inf where t is above K; arguments broadcast."""
+    n_empty, n_labels = np.maximum(n_components - n_clusters, 0), n_components + has_background
+    total = n_labels * concentration
+    log_orders = gammaln(n_components + 1.0) - gammaln(n_empty + 1.0)
+    log_factor = log_orders + gammaln(total) - gammaln(total + n_rows)
+    return np.where(n_components >= n_clusters, log_factor, -np.inf)
+
+
+@dataclass(frozen=True)
+class OptimumEvidence:
+    """What one optimum adds to the evidence of as many components, all of which hold rows.
+
+    Attributes
+    ----------
+    log_evidence : float, with all orders of its components
+    error : float, its Monte Carlo standard error in nats
+    k_hat : float, shape of the tail of the importance weights
+    is_reliable : bool, whether importance sampling can be relied on
+    parameters : DrawnParameters
+    weights : (n,), which sum to one; zero for draws that do not count
+    """
+
+    log_evidence: float
+    error: float
+    k_hat: float
+    is_reliable: bool
+    parameters: DrawnParameters
+    weights: np.ndarray
+
+
+def optimum_evidence(sampler, rows, others, n_draws, random_state, is_whole):
+    """The evidence that belongs to an optimum: OptimumEvidence, or None where no draw counts.
+
+    Parameters
+    ----------
+    sampler : PosteriorSampler at the optimum
+    rows : Rows, the training rows
+    others : list of posteriors, the other optima of as many components
+    n_draws : int
+    random_state : numpy.random.RandomState
+    is_whole : bool
+        Whether all weights are whole numbers. If not, rows cannot be assigned at random, and draws with empty
+        components count too: the evidence is then somewhat too large.
+    """
+    parameters, sampled = sampler.importance(rows, n_draws, random_state)
+    all_components = np.ones(sampler.posterior.n_components, dtype=bool)
+    orders, divergences = closest_orders(parameters, sampler.posterior, all_components)
+    is_counted = (orders == np.arange(len(all_components))).all(axis=1)
+    for other in others:
+        is_counted &= divergences <= closest_orders(parameters, other, all_components)[1]
+    if is_whole:
+        seed = int(random_state.randint(2**63, dtype=np.uint64))
+        firsts = moments_of_random_assignments(rows, parameters, seed)[:, : len(all_components), 0]
+        is_counted &= (firsts > 0).all(axis=1)  # They are zero where a component has no rows.
+    log_evidence, error = evidence_of_all_copies(parameters, sampled, is_counted)
+    if log_evidence is None:
+        return None
+    weights = sampled.weights * is_counted
+    weights = weights / weights.sum()
+    return OptimumEvidence(log_evidence, error, sampled.k_hat, sampled.are_reliable, parameters, weights)
+
+
+N_CHAINS = 32
+# Sweeps are _ROWS_IN_ALL over the number of rows, within these limits. The first third is left out. Of the
+# others twenty are kept, at equal distances.
+_LEAST_SWEEPS, _MOST_SWEEPS, _ROWS_IN_ALL = 120, 240, 120_000
+_KEPT = 20
+
+
+def run(posterior, origin, rows, starts, seed):
+    """Chains of Gibbs sweeps: how many components hold rows along them, and draws.
+
+    Parameters
+    ----------
+    posterior : posterior of K components, in whose coordinates the chains run
+    origin : (P,)
+    rows : Rows, each of which counts a whole number of times
+    starts : list of posteriors of up to K components, at whose means the chains start
+    seed : int
+
+    Returns
+    -------
+    counts : (sweeps, chains, K), how many rows the components hold, after the first third of the sweeps
+    parameters : DrawnParameters, of twenty sweeps
+    n_occupied : int array (n,), components that hold rows in the assignments from which the draws were made
+    """
+    model, generator = posterior.model, np.random.default_rng(seed)
+    draws = DrawArrays.concatenated(
+        [model.draws_at(posterior, start.padded(posterior.prior)) for start in starts]
+    )
+    parameters = model.parameters(posterior, origin, draws)
+    n_sweeps, counts, kept = n_sweeps_of(rows.n_samples), [], []
+    first = n_sweeps // 3
+    stride = (n_sweeps - first) // _KEPT
+    for number in range(n_sweeps):
+        moved = parameters.with_draws(model.draws_with_moved_rest(rows, parameters, generator))
+        own_seed = int(generator.integers(2**63))
+        draws, of_labels = model.draws_given_random_assignments(rows, moved, own_seed, generator)
+        parameters = parameters.with_draws(draws)
+        counts.append(of_labels[:, : posterior.n_components])
+        if number >= first and not (number - first) % stride:
+            kept.append(draws)
+    counts = np.array(counts[first:])
+    parameters = parameters.with_draws(DrawArrays.concatenated(kept))
+    return counts, parameters, (counts[::stride] > 0).sum(axis=2).ravel()
+
+
+def n_sweeps_of(n_rows):
+    """Number of sweeps of a run over so many rows."""
+    return int(np.clip(_ROWS_IN_ALL // n_rows, _LEAST_SWEEPS, _MOST_SWEEPS))
+
+
+_PRODUCTS = 4.0  # That a sweep takes for each of `MixtureModel.products_per_row` and each chain, about.
+
+
+def products_of_runs(posterior, n_rows):
+    """About how many multiplications `run` takes for every component, float."""
+    per_component = posterior.model.products_per_row(posterior) / posterior.n_components
+    return _PRODUCTS * N_CHAINS * n_sweeps_of(n_rows) * per_component * n_rows
+
+
+@dataclass(frozen=True)
+class Visits:
+    """How often chains of K components visit each number of occupied ones.
+
+    Attributes
+    ----------
+    shares : (K,), how often 1, 2, ..., K of them held rows, among the times when any did
+    n_effective : float
+        Effective sample size: how many independent visits the correlated ones are worth. Where chains stay in
+        different modes it is small, although they may change their numbers often.
+    """
+
+    shares: np.ndarray
+    n_effective: float
+
+    @classmethod
+    def of(cls, counts):
+        """From how many rows the components hold along chains, (sweeps, chains, K)."""
+        numbers = (counts > 0).sum(axis=2)
+        visits = np.bincount(numbers.ravel(), minlength=counts.shape[2] + 1)[1:]
+        shares = visits / max(visits.sum(), 1)
+        if not numbers.var():
+            return cls(shares, 1.0)  # All are the same, and there is no spread to judge by.
+        squares = np.square(counts).sum(axis=2)  # They do not depend on the order of the components.
+        return cls(shares, min(_n_effective(numbers), _n_effective(squares)))
+
+
+def _n_effective(values):
+    """Effective sample size of values along chains (sweeps, chains), float."""
+    between = values.mean(axis=0).var()
+    if not between > 0:
+        return float(values.size)
+    return float(min(values.shape[1] * values.var() / between, values.size))
+
+
+def joined(anchors, errors, visits, concentration, n_rows, has_background=False):
+    """log A_t of all numbers of clusters, from evidences and from the visits of chains, and its covariance.
+
+    The log likelihood of the visits is concave in log A_t, and that of the normal anchors is too.
+
+    Parameters
+    ----------
+    anchors, errors : (T,), log A_t by importance sampling, and their standard errors
+    visits : dict of int to Visits, by the number of components
+    concentration : float
+    n_rows : float
+    has_background : bool, default=False
+
+    Returns
+    -------
+    log_parts : (T,)
+    covariance : (T, T)
+    """
+    clusters, log_parts = np.arange(1, len(anchors) + 1), anchors.copy()
+    ways = {k: log_prior_factor(k, clusters, concentration, n_rows, has_background) for k in visits}
+    precision = 1.0 / np.square(errors)
+    for _ in range(100):
+        slope, curvature = precision * (anchors - log_parts), np.diag(precision)
+        for k, found in visits.items():
+            log_shares = log_parts + ways[k]
+            shares = softmax(log_shares)
+            slope[:k] += found.n_effective * (found.shares - shares[:k])
+            curvature = curvature + found.n_effective * (np.diag(shares) - np.outer(shares, shares))
+        step = np.linalg.solve(curvature, slope)
+        log_parts = log_parts + step / max(1.0, 0.5 * np.abs(step).max())  # At most 2 nats.
+        if np.abs(step).max() < 1e-8:
+            break
+    return log_parts, np.linalg.inv(curvature)

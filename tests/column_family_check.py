@@ -1,0 +1,149 @@
+"""`check_column_family` names the identity that a family of columns violates, and by how much."""
+
+import numpy as np
+from scipy.special import digamma
+
+_STEP = 1e-5
+
+
+def check_column_family(family, values, rng):
+    """Check a family of columns (`latent_class.column_families`).
+
+    Parameters
+    ----------
+    family : ColumnFamily of c columns
+    values : (c, n), values that its columns can have, none of them missing
+    rng : numpy.random.RandomState
+    """
+    check = _Check(family, values, rng)
+    for name in dir(check):
+        if name.startswith("must"):
+            getattr(check, name)()
+
+
+class _Check:
+    def __init__(self, family, values, rng):
+        self.family, self.values, self.rng = family, values, rng
+        r = rng.dirichlet(np.ones(2), values.shape[1])
+        features = family.features(values)
+        self.sums = np.einsum("nk,cbn->kcb", r, features)
+        shape = (5, *self.sums.shape[:2], len(family.scalar_kinds))
+        self.scalars = family.scalar_parameters(self.sums)[..., 0] * 0.0 + 0.3 * rng.normal(size=shape)
+
+    def close(self, what, found, expected, tolerance=1e-6):
+        scale = 1.0 + np.abs(expected).max()
+        error = np.abs(np.asarray(found) - expected).max() / scale
+        assert error < tolerance, f"{type(self.family).__name__}: {what} is off by {error:.1e}, relatively."
+
+    def derivative(self, function, at):
+        """Along the last axis of the argument, which is the last one of the result."""
+        columns = []
+        for unit in np.eye(at.shape[-1]):
+            up, down = (function(at + sign * _STEP * unit) for sign in (1, -1))
+            columns.append((up - down) / (2 * _STEP))
+        return np.stack(columns, axis=-1)
+
+    def must_have_no_features_where_missing(self):
+        some = self.values.copy()
+        some[:, ::2] = np.nan
+        features = self.family.features(some)
+        assert not features[..., ::2].any()
+        self.close(
+            "features beside missing values",
+            features[..., 1::2],
+            self.family.features(self.values)[..., 1::2],
+        )
+        base = np.broadcast_to(self.family.log_base(np.full_like(some, np.nan)), some.shape[1])
+        assert not base.any()
+
+    def must_expect_the_slopes_of_the_evidence(self):
+        found = self.derivative(self.family.log_evidence, self.sums)
+        self.close("expected", self.family.expected(self.sums), found)
+        assert not np.abs(self.family.log_evidence(np.zeros_like(self.sums))).any()
+
+    def must_have_the_covariance_of_the_statistics(self):
+        root = self.family.covariance_root(self.sums)
+        found = self.derivative(self.family.expected, self.sums)
+        self.close("covariance_root", root @ root.swapaxes(-1, -2), found)
+
+    def must_have_the_jacobian_of_the_values(self):
+        found = self.derivative(self.family.values, self.sums)
+        self.close("jacobian", self.family.jacobian(self.sums), found)
+
+    def must_explain_no_more_than_the_covariance(self):
+        family, sums = self.family, self.sums
+        half = np.linalg.solve(family.covariance_root(sums), family.jacobian(sums).swapaxes(-1, -2))
+        excess = family.covariance(sums) - half.swapaxes(-1, -2) @ half
+        smallest = np.linalg.eigvalsh(excess)
+        assert smallest.min() > -1e-9 * np.abs(family.covariance(sums)).max()
+
+    def must_have_the_jacobian_of_the_scalars(self):
+        def means(sums):
+            first, second = np.moveaxis(self.family.scalar_parameters(sums), -1, 0)
+            kinds = np.array(self.family.scalar_kinds)
+            safe = np.where(second > 0, second, 1.0)
+            return np.where(kinds == "logit", digamma(first) - digamma(safe), digamma(first) - np.log(safe))
+
+        known = np.array(self.family.scalar_kinds) != "normal"
+        found = self.derivative(means, self.sums)[..., known, :]
+        self.close("scalar_jacobian", self.family.scalar_jacobian(self.sums)[..., known, :], found)
+
+    def must_invert_the_values(self):
+        family = self.family
+        values = family.values_of(self.scalars, self.sums)
+        self.close("scalars_at", family.scalars_at(values, self.sums), self.scalars, 1e-9)
+
+    def must_change_values_to_first_order(self):
+        family, sums = self.family, self.sums
+        kinds = np.array(family.scalar_kinds)
+        first, second = np.moveaxis(family.scalar_parameters(sums), -1, 0)
+        at = np.log(first) - np.log(np.where(second > 0, second, 1.0))
+        at = np.where(kinds == "normal", 0.0, at)[None]
+        found = self.derivative(lambda scalars: family.values_of(scalars, sums), at)
+        moved = [family.first_order(unit * np.ones_like(at), sums) for unit in np.eye(at.shape[-1])]
+        self.close("first_order", np.stack(moved, axis=-1), found)
+
+    def must_pull_slopes_back(self):
+        family = self.family
+        slopes = self.rng.normal(size=family.statistics_of(self.scalars, self.sums).shape)
+        jacobian = self.derivative(lambda scalars: family.statistics_of(scalars, self.sums), self.scalars)
+        found = np.einsum("nkcbs,nkcb->nkcs", jacobian, slopes)
+        self.close("pulled_back", family.pulled_back(self.scalars, self.sums, slopes), found)
+
+    def must_have_slopes_of_the_prior(self):
+        family = self.family
+        _, slopes = family.log_prior(self.scalars, self.sums)
+        direction = self.rng.normal(size=self.scalars.shape)
+        up, down = (family.log_prior(self.scalars + s * _STEP * direction, self.sums)[0] for s in (1, -1))
+        found = (slopes * direction).reshape(len(slopes), -1).sum(axis=1)
+        self.close("slopes of log_prior", found, (up - down) / (2 * _STEP))
+
+    def must_agree_with_bayes(self):
+        # prior(theta) exp(S.T(theta)) / evidence is the density of q, in the scalars: a ratio of two of its
+        # values.
+        family, n_draws = self.family, 200_000
+        sums = np.repeat(self.sums[None], n_draws, axis=0)
+        scalars = family.scalars_given(sums, self.sums, np.random.default_rng(0))
+        statistics = family.statistics_of(scalars, self.sums)
+        error = np.abs(statistics.mean(axis=0) - family.expected(self.sums))
+        assert (error < 6.0 * statistics.std(axis=0) / np.sqrt(n_draws) + 1e-12).all()
+
+    def must_draw_rows_like_the_features(self):
+        family, n_rows = self.family, 100_000
+        values = family.values(self.sums)
+        for k, own in enumerate(values):
+            features = family.features(family.drawn(self.rng, own, n_rows))
+            error = np.abs(features.mean(axis=-1) - family.mean_features(self.sums)[k])
+            assert (error < 6.0 * features.std(axis=-1) / np.sqrt(n_rows) + 1e-12).all()
+
+    def must_have_a_mean_density_of_one(self):
+        # E of exp(log p(y | theta') - log p(y | theta)) over rows drawn at theta is one.
+        family, n_rows = self.family, 100_000
+        scalars = family.scalars_at(family.values(self.sums)[None], self.sums)
+        own = family.statistics_of(scalars, self.sums)[0]
+        other = family.statistics_of(scalars + 0.05, self.sums)[0]
+        for k, values in enumerate(family.values(self.sums)):
+            features = family.features(family.drawn(self.rng, values, n_rows))
+            ratio = np.exp(np.einsum("cb,cbn->cn", other[k] - own[k], features))
+            error = np.abs(ratio.mean(axis=1) - 1.0)
+            assert (error < 6.0 * ratio.std(axis=1) / np.sqrt(n_rows) + 1e-12).all()

@@ -1,0 +1,116 @@
+"""Evidences by the number of components that hold rows: importance sampling, chains, and what joins them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from exact_evidence import Prior, clusters, log_evidence_by_number, log_evidence_by_occupied
+from scipy.special import logsumexp
+
+from sklearn_lrvb import number_of_clusters
+from sklearn_lrvb.mixtures.posterior_sampling.occupied import (
+    Visits,
+    joined,
+    log_prior_factor,
+    optimum_evidence,
+    run,
+)
+from sklearn_lrvb.mixtures.posterior_sampling.sampler import PosteriorSampler
+
+
+def evidence_at(mixture, rows, others=(), n_draws=2000):
+    """`optimum_evidence` at the optimum of a mixture."""
+    training = mixture._training_rows(rows, None, mixture._uncertainty.fitted)
+    sampler = PosteriorSampler(mixture._uncertainty, training)
+    return optimum_evidence(sampler, training, list(others), n_draws, np.random.RandomState(0), is_whole=True)
+
+
+def test_importance_sampling_finds_the_evidence_of_clusters_far_apart():
+    prior, rows = Prior("full", 1), clusters(9, 1, 12.0)
+    found = evidence_at(prior.fit(rows, 2), rows)
+    assert found.log_evidence == pytest.approx(log_evidence_by_occupied(rows, prior, 2)[1], abs=0.15)
+    assert found.weights.sum() == pytest.approx(1.0)
+
+
+def test_relabellings_that_overlap_are_not_counted_twice():
+    # Counted as 2! copies, each with all draws, this would be 0.3 nats or more above the exact evidence.
+    prior, rows = Prior("full", 2), clusters(9, 2, 1.5)
+    assert (
+        evidence_at(prior.fit(rows, 2), rows).log_evidence
+        < log_evidence_by_occupied(rows, prior, 2)[1] + 0.15
+    )
+
+
+def test_optima_that_overlap_share_their_draws():
+    # Half of the draws are nearer to an optimum that is moved by next to nothing.
+    prior, rows = Prior("full", 2), clusters(30, 2, 8.0)
+    mixture = prior.fit(rows, 2)
+    posterior = mixture._uncertainty.fitted.posterior
+    moved = replace(posterior, centred_means=posterior.centred_means + 1e-4)
+    alone, shared = evidence_at(mixture, rows), evidence_at(mixture, rows, [moved])
+    assert alone.log_evidence - shared.log_evidence == pytest.approx(np.log(2.0), abs=0.15)
+
+
+def test_without_chains_importance_sampling_decides():
+    prior, rows = Prior("full", 1), clusters(9, 1, 12.0)
+    broken = np.ones(9)
+    broken[0] += 1e-7  # no whole number, so that rows are not assigned at random
+    result = number_of_clusters(
+        prior.fit(rows, 2),
+        rows,
+        n_components=[1, 2],
+        sample_weight=broken,
+        another_prior=False,
+        random_state=0,
+    )
+    exact = log_evidence_by_number(rows, prior, 2)
+    np.testing.assert_allclose(result.log_evidence, exact, atol=0.3)
+    assert result.log_evidence_error[1] >= 0.25  # it cannot know what it has missed
+
+
+def test_chains_visit_as_often_as_partitions_are_probable():
+    prior, rows = Prior("diag", 1), clusters(9, 1, 2.0)
+    mixture = prior.fit(rows, 3)
+    fitted = mixture._uncertainty.fitted
+    training = mixture._training_rows(rows, None, fitted)
+    counts, parameters, n_occupied = run(
+        fitted.posterior, fitted.origin, training, [fitted.posterior] * 32, 0
+    )
+    by_occupied, numbers = log_evidence_by_occupied(rows, prior, 3), np.arange(1, 4)
+    parts = by_occupied - log_prior_factor(numbers, numbers, prior.concentration, 9)
+    exact = parts + log_prior_factor(3, numbers, prior.concentration, 9)
+    visits = Visits.of(counts)
+    np.testing.assert_allclose(visits.shares, np.exp(exact - logsumexp(exact)), atol=0.05)
+    assert len(parameters.draws) == len(n_occupied)
+    assert 32 < visits.n_effective <= counts[..., 0].size
+
+
+def test_exact_visits_give_the_parts_back():
+    # The first part is known; chains that have visited exactly as often as they should tell the others.
+    parts, numbers = np.array([-3.0, -1.0, 0.5]), np.arange(1, 4)
+    visits = {}
+    for k in (2, 3):
+        log_shares = parts[:k] + log_prior_factor(k, numbers[:k], 1.0, 20)
+        visits[k] = Visits(np.exp(log_shares - logsumexp(log_shares)), 1e4)
+    anchors, errors = np.array([-3.0, 5.0, -8.0]), np.array([1e-6, 5.0, 5.0])
+    found, covariance = joined(anchors, errors, visits, 1.0, 20)
+    np.testing.assert_allclose(found, parts, atol=0.01)
+    assert np.all(np.sqrt(np.diag(covariance)) < 0.1)
+
+
+def test_without_visits_the_anchors_stand():
+    anchors, errors = np.array([-3.0, 5.0]), np.array([0.1, 0.3])
+    found, covariance = joined(anchors, errors, {}, 1.0, 20)
+    np.testing.assert_array_equal(found, anchors)
+    np.testing.assert_allclose(covariance, np.diag(np.square(errors)))
+
+
+def test_chains_that_never_change_tell_little():
+    counts = np.tile([5.0, 4.0, 0.0], (80, 32, 1))
+    stuck = Visits.of(counts)
+    assert stuck.n_effective == 1.0
+    assert stuck.shares.tolist() == [0.0, 1.0, 0.0]
+    # Nor do chains that change, but stay in different modes: half of them have a cluster of eight.
+    counts[:, ::2] = [8.0, 1.0, 0.0]
+    counts[np.random.default_rng(0).random((80, 32)) < 0.5, 1:] = [[0.5, 0.5]]
+    assert Visits.of(counts).n_effective < 40
