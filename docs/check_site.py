@@ -43,6 +43,13 @@ FIRST_FOUND = {
     "dask": "guide/rows_anywhere",
     "pickle": "guide/deploying",
     "mclust": "guide/from_bayesm_or_mclust",
+    "latent class analysis": "guide/mixed_tables",
+    "latent profile analysis": "guide/mixed_tables",
+    "categorical": "guide/mixed_tables",
+    "mixed data": "guide/mixed_tables",
+    "k-prototypes": "guide/mixed_tables",
+    "polca": "guide/from_polca_or_stepmix",
+    "stepmix": "guide/from_polca_or_stepmix",
     "hierarchical model": "guide/your_own_model",
     "installation": "getting_started",
 }

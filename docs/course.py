@@ -20,6 +20,10 @@ GROUPS = {
         "plot_noise.py",
         "plot_heavy_tails.py",
     ),
+    "Mixed tables": (
+        "plot_latent_classes.py",
+        "plot_mixed_columns.py",
+    ),
     "Priors, weights, groups and missing values": (
         "plot_prior.py",
         "plot_weighted_rows.py",

@@ -15,6 +15,7 @@ PAGE_LETTERS = {
     "theory/partitions": "PA",
     "theory/missing_values": "V",
     "theory/outliers_and_heavy_tails": "O",
+    "theory/latent_classes": "LC",
     "theory/fitting": "F",
     "theory/influence": "I",
     "theory/errata": "E",

@@ -56,6 +56,21 @@ QUESTIONS = {
             "from_bayesian_gaussian_mixture",
         ),
     },
+    "LRVBLatentClassMixture": {
+        "Fit, label rows, score them": (
+            "fit predict predict_proba score_samples score sample columns_",
+            "mixed_tables",
+        ),
+        "How sure is it?": (
+            "posterior_summary tables_ tables_std_ weights_std_ sample_posterior get_posterior_covariance "
+            "posterior_mean_ posterior_std_ posterior_covariance_ posterior_names_",
+            "how_sure",
+        ),
+        "Can I trust the error bars?": ("posterior_check prior_sensitivity", "can_i_trust"),
+        "Which rows drive it?": ("leverage influence loo_score_samples", "which_points"),
+        "How many classes?": ("log_evidence_ loo_score_samples", "mixed_tables"),
+        "What other programs report": ("aic bic relative_entropy to_arviz", "from_polca_or_stepmix"),
+    },
     "MeanFieldPosterior": {
         "Means and error bars": ("summary mean std covariance function names mean_field_covariance", None),
         "Draws": ("sample to_arviz", None),
@@ -73,7 +88,7 @@ ROOMS = (
     "sklearn_lrvb.mean_field",
     "sklearn_lrvb.exponential_families",
     "sklearn_lrvb.linear_response",
-    "sklearn_lrvb.gaussian_mixture.posterior_check",
+    "sklearn_lrvb.mixtures.posterior_sampling.posterior_check",
     "sklearn_lrvb.gaussian_mixture.deciding_rows",
     "sklearn_lrvb.gaussian_mixture.number_of_clusters",
     "sklearn_lrvb.gaussian_mixture.partitions",
