@@ -58,7 +58,7 @@ QUESTIONS = {
     },
     "LRVBLatentClassMixture": {
         "Fit, label rows, score them": (
-            "fit predict predict_proba score_samples score sample columns_",
+            "fit fit_predict predict predict_proba score_samples score sample impute columns_",
             "mixed_tables",
         ),
         "How sure is it?": (
