@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 from sklearn_lrvb import LRVBLatentClassMixture
@@ -156,6 +157,11 @@ def weights_of(problem):
     """How often every row counts, zero of rows without any value: (n_samples,)."""
     weights = np.ones(len(problem.X)) if problem.sample_weight is None else problem.sample_weight
     return np.where(problem.X.notna().any(axis=1), weights, 0.0)
+
+
+def in_polars(X):
+    """A data frame of pandas as one of polars; polars' own conversion needs pyarrow for words with holes."""
+    return pl.DataFrame({name: [None if pd.isna(v) else v for v in X[name].tolist()] for name in X})
 
 
 # What tests need of the inside of a fit: named here and nowhere else.

@@ -255,7 +255,7 @@ def test_unseen_categories_are_missing_or_refused(container):
     rows = problem.X[6:20]
     as_missing = fit.predict_proba(rows.assign(sport=None))
     new = rows.assign(sport="chess")
-    new = new if container is pd.DataFrame else pl.from_pandas(new)
+    new = new if container is pd.DataFrame else catalogue.in_polars(new)
     message = r"'chess' of column 'sport' in 14 row\(s\), the first is row 0"
     with pytest.warns(UserWarning, match=message) as caught:
         found = fit.predict_proba(new)

@@ -4,7 +4,6 @@ import pickle
 from dataclasses import replace
 
 import numpy as np
-import polars as pl
 import pytest
 from catalogue import set_sizes
 from latent_class import catalogue, mean_field_twin
@@ -281,7 +280,7 @@ def test_one_class_is_the_closed_form():
 FORMS = {
     "pandas": lambda X: X,
     "pandas' own dtypes": lambda X: X.astype({"sport": "string", "smokes": "category", "height": "Float64"}),
-    "polars": lambda X: pl.from_pandas(X),
+    "polars": catalogue.in_polars,
     "objects": lambda X: X.to_numpy(object),
     "lists": lambda X: X.to_numpy(object).tolist(),
     "codes": codes_of,
