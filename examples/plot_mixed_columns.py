@@ -83,10 +83,11 @@ figure, axes = plt.subplots(
 for ax, (title, entries) in zip(axes, panels.items(), strict=True):
     for k, color in enumerate(["#0072B2", "#D55E00", "#009E73"]):
         rows = summary.loc[[entry.format(k=k) for entry in entries]]
+        mean, lower, upper = rows[["mean", "lower", "upper"]].to_numpy().T
         ax.errorbar(
             np.arange(len(rows)) + 0.2 * (k - 1),
-            rows["mean"],
-            yerr=[rows["mean"] - rows["lower"], rows["upper"] - rows["mean"]],
+            mean,
+            yerr=np.array([mean - lower, upper - mean]),
             fmt="o",
             color=color,
             label=f"class {k}",
