@@ -9,7 +9,7 @@ import numpy as np
 
 from sklearn_lrvb.latent_class.class_prior import WEIGHT_CONCENTRATION
 
-_IN_WORDS = "doubling a number of the prior"
+_IN_WORDS = "doubling one of its numbers, an argument that ends in _prior"
 
 
 class PriorResponse:

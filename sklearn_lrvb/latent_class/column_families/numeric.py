@@ -72,7 +72,8 @@ class NumericColumns(ColumnFamily):
         return np.stack([0.5 * of_count, mean * precision, -0.5 * precision], axis=-1)
 
     def covariance_root(self, sums):
-        # About the mean of q the statistics are uncorrelated but for log tau and tau; a shift of y is linear.
+        # Of y less the mean of q, the first and the last statistic alone are correlated. The statistics of y
+        # itself are linear functions of these three.
         kappa, mean, shape, rate = self._parameters(sums)
         root = np.zeros((*mean.shape, 3, 3))
         root[..., 0, 0] = 0.5 * np.sqrt(trigamma_excess(shape) + 2.0 / np.square(kappa))
