@@ -89,9 +89,12 @@ gm/fitting/component_statistics.py : gm/fitting/test_component_statistics.py mix
   centred_means[second] - least * prior.mean => centred_means[second]
 mixtures/moves.py : mixtures/test_moves.py gm/fitting/test_component_statistics.py
   np.subtract(xlogy(merged, merged), own[group].sum(axis=0), => np.subtract(own[group].sum(axis=0), xlogy(merged, merged),
-gm/fitting/search.py : gm/fitting/test_search.py
+mixtures/search.py : gm/fitting/test_search.py latent_class/test_splits.py
   gains = self._gains - statistics.gains_of_weights(merged, present) => gains = self._gains.copy()
   lower_bound - weight_contribution) => lower_bound)
+latent_class/halves.py : latent_class/test_splits.py
+  sums[[split.component, second]] = share * of_halves => sums[[second, second]] = share * of_halves
+  axes = np.linalg.eigh((comparable.T * weights) @ comparable)[1][:, ::-1] => axes = np.linalg.eigh((comparable.T * weights) @ comparable)[1]
 gm/fitting/row_span.py : gm/fitting/test_row_span.py
   excess[np.diag_indices_from(excess)] -= variance => excess[np.diag_indices_from(excess)] -= 0.0
   Complement(rows.n_features - size, => Complement(rows.n_features - n_samples,
@@ -184,17 +187,22 @@ mixtures/posterior_sampling/occupied.py : mixtures/posterior_sampling/test_occup
   slope[:k] += found.n_effective * (found.shares - shares[:k]) => slope[:k] += found.n_effective * (found.shares - 0.9 * shares[:k])
 gm/posterior_sampling/likelihood.py : gm/test_number_of_clusters.py gm/posterior_sampling/test_draws_with_noise.py
   replace(prior, mean_precision=factor * prior.mean_precision), => replace(prior, mean_precision=prior.mean_precision / factor),
-gm/number_evidence.py : mixtures/posterior_sampling/test_occupied.py gm/test_number_of_clusters.py
+mixtures/conclusions/number_evidence.py : mixtures/posterior_sampling/test_occupied.py gm/test_number_of_clusters.py
   weights = np.append(0.0, self._shares(k, self._joined[0]))[n_occupied] / visited => weights = 1.0 / visited
   anchors[place] -= log_prior_factor(t, t, *self._of_labels) => anchors[place] -= log_prior_factor(t + 1, t, *self._of_labels)
-gm/number_of_clusters.py : gm/test_number_of_clusters.py
+mixtures/conclusions/number_of_clusters.py : gm/test_number_of_clusters.py
   falls = slopes - slopes[best] => falls = slopes[best] - slopes
-gm/model_choice.py : gm/test_number_of_clusters.py
+mixtures/conclusions/model_choice.py : gm/test_number_of_clusters.py
   reached -= posterior.prior.weights.log_evidence(posterior.label_counts) => reached -= 0.0
-  mean_precision_prior=_ANOTHER * fit.mean_precision_prior_, => mean_precision_prior=fit.mean_precision_prior_,
-gm/partition_search.py : gm/test_partition_search.py
+gm/estimator.py : gm/test_number_of_clusters.py
+  names = "covariance_prior", "mean_precision_prior" => names = ("covariance_prior",)
+latent_class/estimator.py : latent_class/test_conclusions.py
+  changed |= {name: 0.5 * getattr(self, name) for name in halved} => pass
+latent_class/column_families/numeric.py : latent_class/test_conclusions.py
+  score = 0.5 / kappa - 0.5 * precision * np.square(mean) => score = 0.5 / kappa - precision * np.square(mean)
+mixtures/conclusions/partition_search.py : gm/test_partition_search.py
   costs[self.sizes == 0] = np.inf => pass
-gm/partitions.py : gm/test_partition_posterior.py
+mixtures/conclusions/partitions.py : gm/test_partition_posterior.py
   others = sizes[clusters] - 1 => others = sizes[clusters]
   (shared[own] - 1.0) / np.maximum(others, 1) => shared[own] / np.maximum(others, 1)
   drawn.sizes[:, :, None] - overlaps => drawn.sizes[:, :, None]

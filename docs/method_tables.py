@@ -67,8 +67,8 @@ QUESTIONS = {
             "how_sure",
         ),
         "Can I trust the error bars?": ("posterior_check prior_sensitivity", "can_i_trust"),
-        "Which rows drive it?": ("leverage influence loo_score_samples", "which_points"),
-        "How many classes?": ("log_evidence_ loo_score_samples", "mixed_tables"),
+        "Which rows drive it?": ("leverage influence loo_score_samples deciding_rows", "which_points"),
+        "Which rows belong together?": ("partition_posterior", "which_clusters"),
         "What other programs report": ("aic bic relative_entropy to_arviz", "from_polca_or_stepmix"),
     },
     "MeanFieldPosterior": {
@@ -89,9 +89,9 @@ ROOMS = (
     "sklearn_lrvb.exponential_families",
     "sklearn_lrvb.linear_response",
     "sklearn_lrvb.mixtures.posterior_sampling.posterior_check",
-    "sklearn_lrvb.gaussian_mixture.deciding_rows",
-    "sklearn_lrvb.gaussian_mixture.number_of_clusters",
-    "sklearn_lrvb.gaussian_mixture.partitions",
+    "sklearn_lrvb.mixtures.conclusions.deciding_rows",
+    "sklearn_lrvb.mixtures.conclusions.number_of_clusters",
+    "sklearn_lrvb.mixtures.conclusions.partitions",
 )
 # The classes of rooms that list no public names of their own.
 RESULTS = ["PosteriorCheck", "DecidingRows", "NumberOfClusters", "PartitionPosterior"]

@@ -180,7 +180,9 @@ _SIZES = {
     "batch_bytes": ["row_blocks.blocks._BATCH_BYTES"],
     "product_for_threads": ["row_blocks.array_rows._LEAST_PRODUCT_FOR_THREADS"],
     "sample_rows": [
-        f"gaussian_mixture.fitting.{module}.SAMPLE_ROWS" for module in ("starts", "search", "noise_density")
+        "gaussian_mixture.fitting.starts.SAMPLE_ROWS",
+        "gaussian_mixture.fitting.noise_density.SAMPLE_ROWS",
+        "gaussian_mixture.model.GaussianModel.sample_rows",
     ],
     "dense_size": [
         f"{module}.MAX_DENSE_SIZE"

@@ -93,6 +93,13 @@ class _Check:
         values = family.values_of(self.scalars, self.sums)
         self.close("scalars_at", family.scalars_at(values, self.sums), self.scalars, 1e-9)
 
+    def must_estimate_by_maximum_likelihood(self):
+        # Slopes of S.T(theta), the log likelihood, vanish.
+        family, sums = self.family, self.sums
+        scalars = family.scalars_at(family.estimated(sums)[None], sums)
+        slopes = family.pulled_back(scalars, sums, sums[None])
+        self.close("estimated", slopes / np.abs(sums).max(), np.zeros_like(slopes), 1e-12)
+
     def must_change_values_to_first_order(self):
         family, sums = self.family, self.sums
         kinds = np.array(family.scalar_kinds)

@@ -21,12 +21,12 @@ LIBRARY = Path(sklearn_lrvb.__file__).parent
 
 # Files, functions, changes of file, depth.
 LIMITS = {
-    "fit": (40, 301, 873, 18),
+    "fit": (41, 302, 875, 18),
     "posterior_covariance_": (14, 69, 46, 14),
     "influence": (22, 98, 72, 12),
     "predict": (13, 39, 23, 10),
 }
-MOST_FILES, MOST_LINES = 205, 24_400
+MOST_FILES, MOST_LINES = 208, 24_650
 # Steps of the fit that is traced: the changes of file grow with them.
 STEPS = 8
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
-from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.displays.axes import (
     COLORS,
@@ -18,12 +17,12 @@ from sklearn_lrvb.displays.axes import (
     styled,
     wrapped,
 )
+from sklearn_lrvb.displays.selection import check_kind
+from sklearn_lrvb.latent_class.estimator import LRVBLatentClassMixture
 from sklearn_lrvb.mixtures.model import occupied
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from sklearn_lrvb import LRVBLatentClassMixture
 
 _MOST_PANELS_IN_A_ROW = 4
 _PANEL_INCHES = (2.6, 2.0)
@@ -129,7 +128,7 @@ class ClassProfilesDisplay:
             A column is not there, or there are no error bars.
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
-        check_is_fitted(estimator)
+        check_kind(cls, estimator, LRVBLatentClassMixture)
         tables, panels, start = estimator.tables_, {}, 0
         chosen = _checked_columns(columns, list(tables))
         summary = estimator.posterior_summary(interval, "tables", method=method)

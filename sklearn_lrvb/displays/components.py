@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from scipy.stats import chi2, norm, t
 from sklearn.utils._optional_dependencies import check_matplotlib_support
-from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.displays.axes import (
     COLORS,
@@ -24,12 +23,14 @@ from sklearn_lrvb.displays.axes import (
     write_beside,
 )
 from sklearn_lrvb.displays.selection import (
+    check_kind,
     checked_components,
     checked_features,
     coordinates,
     expected_counts,
     in_words,
 )
+from sklearn_lrvb.gaussian_mixture.estimator import LRVBGaussianMixture
 from sklearn_lrvb.reports import require_interval
 from sklearn_lrvb.row_blocks import require_table
 from sklearn_lrvb.row_blocks.tables import checked_weights
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Polygon
     from numpy.typing import ArrayLike, NDArray
-
-    from sklearn_lrvb import LRVBGaussianMixture
 
 _COMPONENT_RADIUS = 2.0  # The ellipse of a component is drawn at this many standard deviations or scales.
 _MOST_FEATURES = 12  # More make the panels of a corner plot too small to read.
@@ -235,7 +234,7 @@ class ComponentDisplay:
             strict optimum and so has no posterior covariance.
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
-        check_is_fitted(estimator)
+        check_kind(cls, estimator, LRVBGaussianMixture)
         require_interval(interval)
         counts, names = expected_counts(estimator), estimator._feature_names
         checked_components(components, counts, min_count)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from sklearn_lrvb import LRVBGaussianMixture
-    from sklearn_lrvb.gaussian_mixture.deciding_rows import DecidingRows
+    from sklearn_lrvb.mixtures.conclusions.deciding_rows import DecidingRows
 
 _REFITS: dict[str, Any] = {"color": COLORS[0], "marker": "o", "markersize": 5, "linestyle": "none"}
 _FIRST_ORDER: dict[str, Any] = {"color": COLORS[1], "linewidth": 1.2, "linestyle": "dashed"}

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
-from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.displays.axes import given_or_new, label_axes, styled, wrapped
 from sklearn_lrvb.displays.selection import (
+    check_kind,
     checked_feature,
     checked_features,
     coordinates,
@@ -19,6 +19,7 @@ from sklearn_lrvb.displays.selection import (
     is_list,
     parameter_entry,
 )
+from sklearn_lrvb.gaussian_mixture.estimator import LRVBGaussianMixture
 from sklearn_lrvb.mixtures.estimator.arguments import check_perturbation, table_like
 from sklearn_lrvb.row_blocks import require_table
 
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
     from numpy.typing import ArrayLike, NDArray
-
-    from sklearn_lrvb import LRVBGaussianMixture
 
 # Influence has heavy tails: a colour scale up to the largest value would show nearly all others as zero.
 _SCALE_QUANTILE = 0.95
@@ -198,7 +197,7 @@ class InfluenceDisplay:
             covariance.
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
-        check_is_fitted(estimator)
+        check_kind(cls, estimator, LRVBGaussianMixture)
         if kind not in ("points", "landscape"):
             raise ValueError(f"kind must be 'points' or 'landscape', got {kind!r}.")
         names = estimator._feature_names

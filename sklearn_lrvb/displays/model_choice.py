@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
 from sklearn_lrvb.displays.axes import COLORS, draw_legend, panel_grid, panel_width, styled, write_beside
-from sklearn_lrvb.gaussian_mixture.model_choice import number_of_clusters
-from sklearn_lrvb.gaussian_mixture.number_of_clusters import CRITERIA
+from sklearn_lrvb.mixtures.conclusions.model_choice import number_of_clusters
+from sklearn_lrvb.mixtures.conclusions.number_of_clusters import CRITERIA
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from sklearn_lrvb import LRVBGaussianMixture
-    from sklearn_lrvb.gaussian_mixture.number_of_clusters import NumberOfClusters
+    from sklearn_lrvb.mixtures.conclusions.number_of_clusters import NumberOfClusters
 
 _MOST_DIFFERENCES = 12  # Differences from the best are written at the points of up to this many fits.
 _MOST_TICKS = 16

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from sklearn_lrvb import LRVBGaussianMixture
-    from sklearn_lrvb.gaussian_mixture.partitions import PartitionPosterior
+    from sklearn_lrvb.mixtures.conclusions.partitions import PartitionPosterior
 
 _MOST_ROWS = 300  # More are not told apart in a figure of usual size.
 _LEAST_SHARE = 0.04  # Share of the rows from which on there is room for a cluster's number.

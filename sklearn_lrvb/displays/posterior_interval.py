@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
-from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.displays.axes import MOST_PANELS, draw_legend, panel_grid, panel_width, styled, wrapped
 from sklearn_lrvb.displays.selection import (
     all_entries,
+    check_kind,
     checked_components,
     expected_counts,
     has_noise_entry,
     is_list,
     row_and_column,
 )
+from sklearn_lrvb.gaussian_mixture.estimator import LRVBGaussianMixture
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGETS
 from sklearn_lrvb.mixtures.estimator.arguments import checked_method, checked_targets
 from sklearn_lrvb.mixtures.estimator.sampling_methods import NO_GROUPS, OF_SAMPLES
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from matplotlib.collections import LineCollection
     from matplotlib.lines import Line2D
     from numpy.typing import ArrayLike, NDArray
-
-    from sklearn_lrvb import LRVBGaussianMixture
 
 _MOST_COLUMNS = 5
 _PANEL_INCHES = 1.75
@@ -268,7 +267,7 @@ response is good: sds within 10 %, means within 0.2 sd.
             strict optimum and so has no posterior covariance.
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
-        check_is_fitted(estimator)
+        check_kind(cls, estimator, LRVBGaussianMixture)
         targets = checked_targets(target, TARGETS, PARAMETERS)
         require_interval(interval)
         chosen = checked_components(components, expected_counts(estimator), min_count)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.displays.axes import COLORS, MARKERS, draw_legend, given_or_new, styled
 from sklearn_lrvb.displays.selection import in_words
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGETS
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import TARGETS
 from sklearn_lrvb.mixtures.estimator.arguments import checked_targets
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.collections import PathCollection
     from numpy.typing import ArrayLike, NDArray
 
-    from sklearn_lrvb import LRVBGaussianMixture
+    from sklearn_lrvb import LRVBGaussianMixture, LRVBLatentClassMixture
 
 _MINIMUM_AXIS_RATIO = 5.0  # The upper end of an axis is at least this many times its lower end.
 _PLAIN_TICKS_BELOW = 300.0  # Axes of a smaller ratio have ticks at 1, 2 and 5 times powers of ten.
@@ -90,10 +90,10 @@ class PosteriorStdDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: LRVBGaussianMixture,
+        estimator: LRVBGaussianMixture | LRVBLatentClassMixture,
         X: ArrayLike | None = None,
         *,
-        target: str | Sequence[str] = PARAMETERS,
+        target: str | Sequence[str] = "all",
         reference: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         ratio: bool = False,
@@ -104,7 +104,7 @@ class PosteriorStdDisplay:
 
         Parameters
         ----------
-        estimator : LRVBGaussianMixture
+        estimator : LRVBGaussianMixture or LRVBLatentClassMixture
             A fitted mixture.
 
         X : array-like of shape (n_samples, n_features), default=None
@@ -112,8 +112,8 @@ class PosteriorStdDisplay:
             :meth:`LRVBGaussianMixture.get_posterior_covariance`.
 
         target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'scales', 'tails', \
-                'log_tails', 'all'} or a list of them, default=('log_weights', 'means', 'precisions')
-            The parameters to draw; 'all' stands for the default, and log tails where they are fitted.
+                'log_tails', 'tables', 'all'} or a list of them, default='all'
+            The parameters to draw; 'all' stands for those of `posterior_names_`.
 
         reference : array-like of shape (d,), default=None
             Standard deviations from another method, such as a Gibbs sampler, in the order of
@@ -147,8 +147,9 @@ class PosteriorStdDisplay:
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
-        chosen = checked_targets(target, TARGETS, PARAMETERS)
         uncertainty = estimator._uncertainty
+        targets = uncertainty.targets
+        chosen = checked_targets(target, targets.table, targets.parameters)
         rows = estimator._training_rows(X, sample_weight, uncertainty.fitted)
         information = None if rows is None else uncertainty.information(chosen, rows)
         lrvb = [uncertainty.flat_std(name, information) for name in chosen]
@@ -235,7 +236,7 @@ class PosteriorStdDisplay:
         """The points of one kind of parameters."""
         from matplotlib.collections import PathCollection
 
-        place, name = list(TARGETS).index(target), target.replace("_", " ")
+        place, name = [*TARGETS, "tables"].index(target), target.replace("_", " ")
         marker, color = MARKERS[place % len(MARKERS)], COLORS[place % len(COLORS)]
         style = {"s": 26, "marker": marker, "color": color, "alpha": 0.85}
         style = styled(PathCollection, style, kwargs)

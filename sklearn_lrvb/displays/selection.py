@@ -4,8 +4,27 @@ from collections.abc import Collection, Mapping, Set
 from numbers import Integral
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.mixtures.estimator.arguments import holding
+
+
+def check_kind(display, estimator, kind):
+    """Raise NotFittedError where the estimator is not fitted, and ValueError where it is of another kind.
+
+    Parameters
+    ----------
+    display : class that is to draw it
+    estimator : fitted estimator
+    kind : class of the estimators that it draws
+    """
+    check_is_fitted(estimator)
+    if not isinstance(estimator, kind):
+        raise ValueError(
+            f"{display.__name__} draws {kind.__name__}, got {type(estimator).__name__}. Both are drawn by "
+            "PosteriorStdDisplay, PartitionDisplay, DecidingRowsDisplay and ModelChoiceDisplay; latent "
+            "classes by ClassProfilesDisplay."
+        )
 
 
 def expected_counts(estimator):

@@ -5,7 +5,7 @@ import functools
 import itertools
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -48,13 +48,13 @@ from sklearn_lrvb.gaussian_mixture.sklearn_conversion import (
 )
 from sklearn_lrvb.mixtures.ascent import Ascent, Race
 from sklearn_lrvb.mixtures.callbacks import Lines, PassReport, Progress
+from sklearn_lrvb.mixtures.conclusions.methods import ConclusionMethods
 from sklearn_lrvb.mixtures.estimator.arguments import warn_of_weights_as_y
 from sklearn_lrvb.mixtures.estimator.prediction_methods import PredictionMethods
-from sklearn_lrvb.mixtures.model import occupied
 from sklearn_lrvb.mixtures.prediction import (
     responsibilities_of_rows,
 )
-from sklearn_lrvb.mixtures.uncertainty.uncertainty import FitCourse, InformationSource, PosteriorUncertainty
+from sklearn_lrvb.mixtures.uncertainty.uncertainty import PosteriorUncertainty
 from sklearn_lrvb.mixtures.weight_priors import WEIGHT_PRIORS
 from sklearn_lrvb.row_blocks import blas_threads, given_rows
 
@@ -62,6 +62,7 @@ _DEFAULT_REG_COVAR = 1e-6  # scikit-learn's
 # Degrees of freedom that may be passed. With fewer, draws of Student's t are beyond all numbers that float64
 # has, and with more it is normal to all digits.
 _LEAST_TAILS, _MOST_TAILS = 0.1, 1e15
+_ANOTHER_PRIOR = 0.1  # Factor of arguments of another prior, under which `number_of_clusters` looks again.
 _MOST_NATS = 1e7  # Log density of noise, in size: 50,000 features with units of 1e70 do not make so many.
 _FEATURES = ("n_features_in_", "feature_names_in_")  # Attributes that `validate_data` sets.
 
@@ -72,6 +73,7 @@ class LRVBGaussianMixture(
     GaussianPosteriorMethods,
     GaussianInfluenceMethods,
     ImputationMethods,
+    ConclusionMethods,
     PredictionMethods,
     DensityMixin,
     BaseEstimator,
@@ -524,7 +526,12 @@ class LRVBGaussianMixture(
                 ascent = Ascent(rows, self.tol, self.max_iter)
             else:
                 ascent = AscentInSpan(span.rows, self.tol, self.max_iter, span=span)
-            attributes_of = functools.partial(self._attributes_of, features, ascent, rows, are_drawn)
+
+            def attributes_of(fit):
+                fit = ascent.ended(fit)
+                fitted = FittedMixture(fit.posterior, rows.origin, model_of(self), fit.path)
+                return self._attributes_of(features, fitted, rows, are_drawn, fit)
+
             metadata = None if sample_weight is None else {"sample_weight": sample_weight}
             n_starts = len(starts) + (once_more is not None)
             with self._begun_task("fit", n_starts, X=given.X, y=y, metadata=metadata) as task:
@@ -675,33 +682,36 @@ class LRVBGaussianMixture(
         is_default = self.reg_covar == _DEFAULT_REG_COVAR
         return cost if cost is not None and (is_default or cost.exceeds_features) else None
 
-    def _attributes_of(self, features, ascent, rows, are_drawn, fit):
-        """Every fitted attribute at a state of the fit, by name: those of the features, and the others."""
-        fit = ascent.ended(fit)
-        course = FitCourse(
-            n_iter=fit.n_iter,
-            converged=bool(fit.converged),
-            max_iter=self.max_iter,
-            tol=float(self.tol),
-            solver=self.solver,
-            is_drawn=are_drawn,
-            stopped=fit.stopped,
-        )
-        fitted = FittedMixture(fit.posterior, rows.origin, model_of(self), fit.path)
-        source = InformationSource.of_fit(fitted, fit, rows, course)
-        return {
-            **features,
-            "_last_uncertainty": PosteriorUncertainty(fitted, source),
-            **fitted.arrays,
-            "converged_": fit.converged,
-            "n_iter_": fit.n_iter,
-            # NumPy floats, as in scikit-learn: they have the methods that callers use, such as `round`.
-            "lower_bound_": np.float64(fit.lower_bound),
-            "lower_bounds_": list(np.asarray(fit.path[1 + fit.n_before :], dtype=np.float64)),
-            "n_occupied_": int(np.count_nonzero(occupied(fit.posterior.counts))),
-        }
+    # What comparisons of fits ask for.
 
-    # Copies and pickles.
+    _compared_with: ClassVar[dict[str, Any]] = ConclusionMethods._compared_with | {"warm_start": False}
+
+    def _attributes_at(self, rows, fit):
+        fitted = FittedMixture(fit.posterior, rows.origin, model_of(self), fit.path)
+        return self._attributes_of({}, fitted, rows, False, fit)
+
+    def _another_prior(self):
+        names = "covariance_prior", "mean_precision_prior"
+        changed = {name: _ANOTHER_PRIOR * getattr(self, f"{name}_") for name in names}
+        return changed, "a tenth of covariance_prior and of mean_precision_prior"
+
+    def _undefined_criteria(self):
+        if self.prior == "flat":
+            reason = (
+                "prior='flat' is known up to a factor that depends on n_components: (a) use "
+                "prior='conjugate'; (b) compare by criteria=['leave_one_out']"
+            )
+            return {"probability": reason, "lower_bound": reason}
+        if self.weight_concentration_prior_type == "dirichlet_distribution":
+            return {}
+        reason = (
+            "with stick-breaking weights there are components beyond the K that are fitted, so that K is no "
+            "number of clusters: (a) use weight_concentration_prior_type='dirichlet_distribution'; (b) "
+            "compare by criteria=['lower_bound']"
+        )
+        return {"probability": reason}
+
+    # Pickles.
 
     def __getstate__(self):
         """Parameters, fitted attributes, and the state that error bars need in builtins and arrays."""
@@ -719,12 +729,6 @@ class LRVBGaussianMixture(
         if fit_state is not None:
             fitted = FittedMixture.from_state(fit_state["fitted"], self)
             self._last_uncertainty = PosteriorUncertainty.from_state(fit_state["uncertainty"], fitted)
-
-    def __copy__(self):
-        """A shallow copy, which shares the training rows and the information with the original."""
-        twin = type(self).__new__(type(self))
-        vars(twin).update(vars(self))
-        return twin
 
     # From and to scikit-learn.
 

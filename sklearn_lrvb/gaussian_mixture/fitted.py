@@ -100,6 +100,8 @@ class FittedMixture(Fitted):
     targets : Targets at the posterior; of arrays set by hand, only their shapes and names are valid
     """
 
+    described_by = "weights_", "means_", "covariances_", "precisions_"
+
     def __init__(self, posterior, origin, model, path=(), arrays=None):
         self.posterior, self.structure = posterior, posterior.structure
         self.origin = origin
@@ -136,6 +138,18 @@ class FittedMixture(Fitted):
             arrays["noise_concentration_"] = prior.weights.of_background(posterior.label_counts)
             arrays["noise_log_density_"] = posterior.background.log_density
         return {name: read_only(arrays[name]) for name in FIT_ARRAYS if name in arrays}
+
+    def at(self, posterior, path):
+        return FittedMixture(posterior, self.origin, self.model, path)
+
+    @property
+    def prior_numbers(self):
+        return {name: np.asarray(self.arrays[f"{name}_"]) for name in PRIOR_ARGUMENTS}
+
+    @property
+    def least_prior_factors(self):
+        prior = self.posterior.prior  # Its degrees of freedom are above the number of features less one.
+        return {"degrees_of_freedom_prior": (self.posterior.n_features - 1) / prior.degrees_of_freedom}
 
     def to_state(self, estimator):
         """Builtins and arrays from which, with the estimator's public arrays, `from_state` rebuilds this.

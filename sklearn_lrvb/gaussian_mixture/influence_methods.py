@@ -3,146 +3,16 @@
 They check their arguments here (`arguments`) and compute in `uncertainty`.
 """
 
-from collections.abc import Callable
-from numbers import Real
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from sklearn_lrvb.gaussian_mixture.conclusions import (
-    Optimum,
-    RivalConclusion,
-    check_rival,
-    checked_conclusion,
-)
-from sklearn_lrvb.gaussian_mixture.deciding_rows import MOST_REFITS, DecidingRows, GreedySearch
 from sklearn_lrvb.gaussian_mixture.fitted import FittedAttributes
 from sklearn_lrvb.gaussian_mixture.uncertainty.prior_sensitivity import prior_sensitivity
 from sklearn_lrvb.mixtures.estimator.influence_methods import InfluenceMethods
-from sklearn_lrvb.mixtures.uncertainty.row_effects import SingleRows, WholeGroups
-from sklearn_lrvb.row_blocks import blas_threads, row_groups
 
 
 class GaussianInfluenceMethods(InfluenceMethods, FittedAttributes):
     """Methods of `LRVBGaussianMixture` about the influence of rows and of the prior."""
-
-    def deciding_rows(
-        self,
-        X: ArrayLike,
-        conclusion: str | Callable[[Any], float] | None = None,
-        threshold: float = 0.0,
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        interval: float | None = None,
-        rival: Any = None,
-        max_share: float = 0.1,
-    ) -> DecidingRows:
-        """The fewest rows without which a conclusion changes, as far as a search finds them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), Dask collection or source of batches
-            The training rows.
-
-        conclusion : str or callable, default=None
-            The number that is compared with the threshold: a name of ``posterior_summary().index``, such as
-            "weight[0]", for the value in the fit; a difference of two, such as "mean[1,x0] - mean[0,x0]"; or
-            a smooth function of the fitted mixture (of `predict_proba`, not of `predict`) that returns a
-            number. It is called with copies of the mixture that have other `weights_`, `means_`,
-            `covariances_`, `precisions_` and `lower_bound_`. They predict, but have no error bars.
-
-        threshold : float, default=0.0
-            The conclusion is that the number is on the side of the threshold where it is in the fit.
-
-        sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
-            The weights of X in the fit, where there were any. A row is left out with all its weight.
-
-        groups : array-like of shape (n_samples,) or Dask collection, default=None
-            Labels of rows that belong together, such as patients. Whole groups are then left out, and the
-            search is for the fewest groups.
-
-        interval : float, default=None
-            With a name: probability of a credible interval, the estimate plus or minus standard deviations by
-            linear response. (Those of `posterior_summary` may be skewed, and so differ a little.) The
-            conclusion is that it excludes the threshold, or that it contains it.
-
-        rival : LRVBGaussianMixture, default=None
-            In place of a conclusion: a fit to the same rows with another number of components. The conclusion
-            is which has the higher lower bound, of one labelling each. (With Dirichlet weights
-            ``threshold=log(L! / K!)`` compares all labellings of K with those of L components of the rival.)
-
-        max_share : float, default=0.1
-            Largest share of the rows that may be left out, by weight, below 1.
-
-        Returns
-        -------
-        deciding : DecidingRows
-            Displayed as a sentence and numbers. Every step of the search is confirmed by a refit under the
-            prior of the fit. A smaller set may exist; and if none is found, there may still be one.
-
-        Raises
-        ------
-        ValueError
-            On bad input, an unknown name, a function that fails or returns no finite number, a number that
-            equals the threshold, a rival with another prior or other arguments, X that is not what the
-            mixture was fitted to, fitted arrays that were changed since, or a fit that is no strict local
-            optimum.
-
-        See Also
-        --------
-        influence : What every row does to a parameter, to first order.
-        leverage : How much the whole fit depends on a row.
-
-        Examples
-        --------
-        More than half of the waits for a geyser are long. Without how many rows is that not so? One:
-
-        >>> import numpy as np
-        >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
-        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
-        >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
-        >>> mixture.deciding_rows(X, "weight[1] - weight[0]")
-        DecidingRows: 1 of 20 rows (5 %) decides whether weight[1] - weight[0] is above 0:
-          without that row it is -0.012, with all rows 0.037.
-          rows                     6
-          with all rows            0.037
-          without them, predicted  -0.0093
-          without them, refitted   -0.012
-          enough by first order    1
-          refits                   2
-        """
-        _ = self._uncertainty  # It must have been fitted.
-        if not isinstance(threshold, Real) or not np.isfinite(threshold):
-            raise ValueError(f"threshold must be a finite number, got {threshold!r}.")
-        if not isinstance(max_share, Real) or not 0.0 < max_share < 1.0:
-            raise ValueError(f"max_share must be above 0 and below 1, got {max_share!r}.")
-        if (conclusion is None) == (rival is None):
-            raise ValueError("Pass a conclusion, or a rival mixture with another n_components, and not both.")
-        if rival is None:
-            mixtures, number = [self], checked_conclusion(self, conclusion, threshold, interval)
-        else:
-            check_rival(self, rival, interval)
-            mixtures, number = [self, rival], RivalConclusion(self, rival)
-        with blas_threads(self.n_jobs):
-            given, *others = (
-                mixture._given_rows(X, sample_weight, mixture._uncertainty.fitted) for mixture in mixtures
-            )
-            together, optima = None if groups is None else row_groups(given, groups), []
-            for mixture, own in zip(mixtures, (given, *others), strict=True):
-                optima.append(Optimum(mixture, own.counted()))
-                mixture._uncertainty.source.check_training_rows(optima[-1].rows)
-            rows, which = optima[0].rows, np.flatnonzero(given.which_count())
-            units = SingleRows(rows, which) if together is None else WholeGroups(rows, which, together)
-            search = GreedySearch(number, optima, float(threshold), units, max_share)
-
-            def question(tracked):
-                for _ in tracked(search.steps(), MOST_REFITS):
-                    pass
-                return search.result()
-
-            return self._tracked("deciding_rows", question)
 
     def prior_sensitivity(
         self, target: str = "means", per_std: bool = False

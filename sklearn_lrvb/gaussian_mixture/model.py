@@ -12,11 +12,13 @@ from sklearn_lrvb.gaussian_mixture.fitted import HandSetDensities
 from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import (
     ComponentStatistics,
     divergence_of_emptied,
+    divergence_of_padding,
     emptied,
     has_surplus,
     own_divergences,
 )
-from sklearn_lrvb.gaussian_mixture.fitting.search import Search
+from sklearn_lrvb.gaussian_mixture.fitting.halves import Halves, after_split, on_trial
+from sklearn_lrvb.gaussian_mixture.fitting.starts import SAMPLE_ROWS
 from sklearn_lrvb.gaussian_mixture.information.columns import RowColumns
 from sklearn_lrvb.gaussian_mixture.information.observed_information import (
     complete_information,
@@ -44,6 +46,8 @@ from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import (
     GaussianLikelihood,
     log_joint,
     log_joint_and_slopes,
+    prior_numbers,
+    prior_slopes,
     products_per_row,
 )
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.orders import component_divergences, reordered_draws
@@ -76,7 +80,11 @@ class GaussianModel(MixtureModel):
     emptied = staticmethod(emptied)
     own_divergences = staticmethod(own_divergences)
     divergence_of_emptied = staticmethod(divergence_of_emptied)
-    search = Search
+    divergence_of_padding = staticmethod(divergence_of_padding)
+    sample_rows = SAMPLE_ROWS
+    halves = Halves
+    after_split = staticmethod(after_split)
+    on_trial = staticmethod(on_trial)
     features = staticmethod(expected_features)
     mean_field_information = staticmethod(mean_field_information)
     missing_information = staticmethod(missing_information_of_few)
@@ -107,8 +115,23 @@ class GaussianModel(MixtureModel):
     log_joint_and_slopes = staticmethod(log_joint_and_slopes)
     draws_given_random_assignments = staticmethod(draws_given_random_assignments)
     draws_with_moved_rest = staticmethod(draws_with_moved_tails)
+    prior_numbers = staticmethod(prior_numbers)
+    prior_slopes = staticmethod(prior_slopes)
     component_divergences = staticmethod(component_divergences)
+
+    @staticmethod
+    def n_coefficients(posterior, n_components):
+        return posterior.structure.resized(n_components).n_coefficients
+
+    @staticmethod
+    def is_exact_alone(posterior):
+        return not (posterior.structure.has_background or posterior.structure.n_tails)
+
     reordered_draws = staticmethod(reordered_draws)
+
+    @staticmethod
+    def splits_add_up(posterior):
+        return posterior.structure.has_own_precisions
 
 
 # The classes get it here, since the functions stand above them in the table of rooms (CONTRIBUTING.md). The

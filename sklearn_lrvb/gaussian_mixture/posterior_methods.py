@@ -3,12 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_lrvb.gaussian_mixture.partition_methods import PartitionMethods
+from sklearn_lrvb.gaussian_mixture.fitted import FittedAttributes
 from sklearn_lrvb.mixtures.estimator.fitted import refused_as_missing
 from sklearn_lrvb.mixtures.estimator.posterior_methods import PosteriorMethods
+from sklearn_lrvb.reports import dataset
 
 
-class GaussianPosteriorMethods(PosteriorMethods, PartitionMethods):
+class GaussianPosteriorMethods(PosteriorMethods, FittedAttributes):
     """Attributes of `LRVBGaussianMixture` about its posterior uncertainty."""
 
     _computed_on_access = PosteriorMethods._computed_on_access | {
@@ -143,3 +144,22 @@ class GaussianPosteriorMethods(PosteriorMethods, PartitionMethods):
             As `posterior_covariance_`.
         """
         return self._uncertainty.std("tails")
+
+    def _posterior_dataset(self, draws):
+        structure = self._fitted.structure
+        by_component = () if structure.shares_precision else ("component",)
+        of_precisions = (*by_component, *("feature", "other_feature")[: len(structure.prior_shape)])
+        axes = {
+            "weights": ("label",) if structure.has_background else ("component",),
+            "means": ("component", "feature"),
+            "precisions": of_precisions,
+            "covariances": of_precisions,
+            "scales": of_precisions,
+            "tails": ("component",) * len(structure.tails_shape),
+        }
+        coords = {"component": np.arange(structure.n_components), "feature": self._feature_names}
+        if structure.has_background:
+            coords["label"] = [*map(str, coords["component"]), "noise"]
+        if "other_feature" in of_precisions:
+            coords["other_feature"] = self._feature_names
+        return dataset({name: (axes[name], values) for name, values in draws.items()}, coords, True)

@@ -28,6 +28,7 @@ class ClassPrior(OfModel):
     n_features : int, W
     places : tuple of slice, the features of every family
     flat : False, the prior is proper
+    numbers : tuple of str, names of the numbers of the prior that a user may choose
     """
 
     flat = False
@@ -38,6 +39,8 @@ class ClassPrior(OfModel):
         stops = 1 + np.cumsum([0, *(family.n_columns * family.n_features for family in families)])
         self.places = tuple(map(slice, stops[:-1].tolist(), stops[1:].tolist()))
         self.n_features = int(stops[-1])
+        of_families = [name for family in self.families for name in family.prior_numbers]
+        self.numbers = (WEIGHT_CONCENTRATION, *dict.fromkeys(of_families))
 
     def number(self, name):
         """The value of a number of the prior by its name, a float."""

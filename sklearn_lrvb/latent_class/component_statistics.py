@@ -1,7 +1,7 @@
 """What merging classes, or emptying one, does to the lower bound: functions of the classes' sums alone.
 
 Sums over the rows add up, so that the class that holds the rows of classes k and l has S_k + S_l; the other
-one returns to its prior, S = 0. `mixtures.moves` has the gains' terms that are about weights and assignments.
+one returns to its prior, S = 0. `mixtures.moves` has the terms of the gains that are about assignments.
 """
 
 import numpy as np

@@ -29,6 +29,7 @@ from sklearn_lrvb.exponential_families.special_functions import (
     normal_of_gamma,
     normal_of_log_beta,
 )
+from sklearn_lrvb.latent_class.class_prior import WEIGHT_CONCENTRATION
 from sklearn_lrvb.latent_class.column_families.scalars import (
     along_sticks,
     drawn_logits,
@@ -39,6 +40,7 @@ from sklearn_lrvb.latent_class.column_families.scalars import (
     sticks,
 )
 from sklearn_lrvb.latent_class.targets import ClassTargets, changes_of, values_of_draws
+from sklearn_lrvb.mixtures.posterior_sampling.copula import CopulaDensity
 from sklearn_lrvb.mixtures.posterior_sampling.draws import DrawArrays, DrawnParameters
 
 _LOG_2_PI = np.log(2.0 * np.pi)
@@ -179,6 +181,18 @@ class Scalars:
             log_density = log_density + own
             slopes.append(slope)
         return log_density, self.joined(of_weights, slopes)
+
+    def prior_score(self, scalars, name):
+        """Derivative of the log prior density in a number of the prior, by its name: (n,)."""
+        of_weights, parts = self.split(scalars)
+        score, weights = np.zeros(len(scalars)), self.posterior.prior.weights
+        if name == WEIGHT_CONCENTRATION:
+            expected, _ = weights.expectations(np.zeros(self.posterior.n_components))
+            score = (log_probabilities(of_weights) - expected).sum(axis=1)
+        for part, (family, sums, _) in zip(parts, self.by_family(), strict=True):
+            if name in family.prior_numbers:
+                score = score + family.prior_score(part, sums, name)
+        return score
 
     def given(self, sums, generator):
         """Scalars drawn given sums over the rows, (n, K, W): (n, Q)."""
@@ -362,7 +376,7 @@ def _shape_of_log_variance(variance):
     return np.exp(log_shape)
 
 
-class ClassCopulaDensity:
+class ClassCopulaDensity(CopulaDensity):
     """Density of the draws of a `ClassCopula`.
 
     Parameters
@@ -382,10 +396,6 @@ class ClassCopulaDensity:
         root = np.linalg.qr(rows.T, mode="r").T
         self.root = np.where(np.diag(root) < 0.0, -root, root)
         self._log_constant = -np.log(np.diag(self.root)).sum() - 0.5 * len(self.root) * _LOG_2_PI
-
-    def responses(self, normals):
-        """Root e of standard normal variables e: (n, Q) -> (n, Q)."""
-        return normals @ self.root.T
 
     def normals(self, responses):
         """e of the responses Root e: (n, Q) -> (n, Q)."""
@@ -408,11 +418,6 @@ class ClassCopulaDensity:
         responses = self.responses(normals)
         found = self._copula.marginals.slopes(responses, draws.scalars, slopes.scalars)
         return found @ self.root + normals
-
-    def scores(self, target, responses):
-        """First-order changes of a target, by its name, under responses, in standard deviations: (n, d)."""
-        scale = np.sqrt(np.square(self._changes(target, self.root.T)).sum(axis=0))
-        return self._changes(target, responses) / np.where(scale > 0, scale, np.inf)
 
     def _changes(self, name, responses):
         of_weights, parts = self._copula.scalars.first_order(responses)

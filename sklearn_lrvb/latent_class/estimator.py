@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClusterMixin, DensityMixin, _fit_context
+from sklearn.base import BaseEstimator, DensityMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -16,23 +16,16 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.latent_class.arguments import given_responsibilities, require_classes, resolve_prior
 from sklearn_lrvb.latent_class.fitted import FittedClasses
-from sklearn_lrvb.latent_class.given_tables import (
-    described_table,
-    joined_rows,
-    rows_of_table,
-)
+from sklearn_lrvb.latent_class.given_tables import described_table, joined_rows, rows_of_table
+from sklearn_lrvb.latent_class.maximum_likelihood import maximum_log_likelihood
 from sklearn_lrvb.latent_class.posterior import Sums
 from sklearn_lrvb.latent_class.prior_moves import prior_sensitivity
-from sklearn_lrvb.latent_class.rows import (
-    entropies,
-    filled_rows,
-    log_likelihood_at_means,
-    sampled_rows,
-)
+from sklearn_lrvb.latent_class.rows import entropies, filled_rows, overdispersion, sampled_rows
 from sklearn_lrvb.latent_class.starts import SAMPLE_ROWS, Starts, kinds_of_starts
 from sklearn_lrvb.latent_class.tables_by_column import described_columns, tables_by_column
-from sklearn_lrvb.mixtures.ascent import Ascent, Race
+from sklearn_lrvb.mixtures.ascent import MOST_ENDS, Ascent, Race
 from sklearn_lrvb.mixtures.callbacks import NO_TASK, Lines, Progress
+from sklearn_lrvb.mixtures.conclusions.methods import ConclusionMethods
 from sklearn_lrvb.mixtures.estimator.arguments import checked_targets
 from sklearn_lrvb.mixtures.estimator.fitted import refused_as_missing
 from sklearn_lrvb.mixtures.estimator.influence_methods import InfluenceMethods
@@ -40,16 +33,10 @@ from sklearn_lrvb.mixtures.estimator.posterior_methods import PosteriorMethods
 from sklearn_lrvb.mixtures.estimator.prediction_methods import PredictionMethods
 from sklearn_lrvb.mixtures.model import occupied
 from sklearn_lrvb.mixtures.moves import Moves
-from sklearn_lrvb.mixtures.prediction import (
-    most_probable_components,
-)
+from sklearn_lrvb.mixtures.prediction import most_probable_components
+from sklearn_lrvb.mixtures.search import sampled
 from sklearn_lrvb.mixtures.uncertainty.prior_sensitivity import in_units_of
-from sklearn_lrvb.mixtures.uncertainty.uncertainty import (
-    FitCourse,
-    InformationSource,
-    PosteriorUncertainty,
-    read_only,
-)
+from sklearn_lrvb.mixtures.uncertainty.uncertainty import PosteriorUncertainty, read_only
 from sklearn_lrvb.reports import dataset
 from sklearn_lrvb.row_blocks import blas_threads, require_table
 
@@ -61,7 +48,12 @@ _POSITIVE = Interval(Real, 0.0, None, closed="neither")
 
 
 class LRVBLatentClassMixture(
-    PosteriorMethods, InfluenceMethods, PredictionMethods, ClusterMixin, DensityMixin, BaseEstimator
+    PosteriorMethods,
+    InfluenceMethods,
+    ConclusionMethods,
+    PredictionMethods,
+    DensityMixin,
+    BaseEstimator,
 ):
     """Latent classes of the rows of a table with numbers, categories and counts, with calibrated uncertainty.
 
@@ -84,15 +76,14 @@ class LRVBLatentClassMixture(
         numbers.
 
     n_init : int, default=10
-        Number of starts; the best fit is kept. The first is run to its end, the others for a few steps, and
-        the better half of them to the end. Of many rows, starts are compared on a sample of 16,384.
+        Number of starts; the best fit is kept. The first is run to its end, the others for a few steps. The
+        better half of them is run to the end, and those less than 10 nats below the best. Of many rows, they
+        are compared on a sample of 16,384.
 
-    init_params : {'kmeans', 'k-means++', 'random_from_data'} or array-like of shape (n_samples,
-    n_components), \
-            default='kmeans'
+    init_params : {'kmeans', 'k-means++', 'random_from_data'} or array-like, default='kmeans'
         How the first classes of the rows are made: those of the nearest of K centers, found by k-means, by
-        its seeding, or at random. Of 'kmeans' the starts after the first are of these three kinds in turn. An
-        array of probabilities, whose rows sum to one, is taken for them.
+        its seeding, or at random. With 'kmeans' the starts are of the three kinds in turn. An array of shape
+        (n_samples, n_components), of probabilities whose rows sum to one, is the only start.
 
     weight_concentration_prior : float or None, default=None
         Concentration of the Dirichlet prior of the weights; None means ``1 / n_components``, by which surplus
@@ -123,9 +114,11 @@ class LRVBLatentClassMixture(
     solver : {'newton', 'coordinate_ascent'}, default='newton'
         'newton': accelerated sweeps and Newton steps, to the optimum. 'coordinate_ascent': sweeps alone.
 
-    moves : {'auto', 'merge'} or None, default='auto'
+    moves : {'search', 'auto', 'merge'} or None, default='search'
         Moves between optima, each made only where it raises the lower bound. 'auto' merges or deletes classes
-        once one is empty, 'merge' does not wait for that. They need ``solver="newton"``.
+        once one is empty, 'merge' does not wait for that. 'search': as 'auto'; then, from the best three
+        optima that the starts lead to, classes are merged and split until nothing raises the bound, and
+        `max_iter` holds for each climb between two moves. With ``solver="coordinate_ascent"`` there are none.
 
     unknown : {'missing', 'error'}, default='missing'
         What becomes of categories, in rows that are not the training rows, that the fit has not seen: missing
@@ -224,7 +217,7 @@ class LRVBLatentClassMixture(
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "max_iter": [Interval(Integral, 0, None, closed="left")],
         "solver": [StrOptions({"newton", "coordinate_ascent"})],
-        "moves": [StrOptions({"auto", "merge"}), None],
+        "moves": [StrOptions({"auto", "merge", "search"}), None],
         "unknown": [StrOptions({"missing", "error"})],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -248,7 +241,7 @@ class LRVBLatentClassMixture(
         tol=1e-3,
         max_iter=1000,
         solver="newton",
-        moves="auto",
+        moves="search",
         unknown="missing",
         random_state=None,
         verbose=0,
@@ -321,6 +314,10 @@ class LRVBLatentClassMixture(
         >>> print((12 * classes.weights_).round(1), "+-", (12 * classes.weights_std_).round(1))
         [6.9 5.1] +- [1.6 1.6]
         """
+        return self._fit(X, sample_weight, y)
+
+    def _fit(self, X, sample_weight, y=None, *, ends=None):
+        """Fit; add the optima that were reached, of many rows the best three, to a list if it is given."""
         named = copy.copy(self)  # It gets the number and names of the features.
         with blas_threads(self.n_jobs):
             columns = described_table(named, X, sample_weight)
@@ -331,19 +328,37 @@ class LRVBLatentClassMixture(
             rows = joined_rows(counted, columns)
             prior = resolve_prior(self, rows, columns.columns)
             starts = self._starts(given, counted, rows, columns, prior)
-            attributes_of = functools.partial(self._attributes_of, features, columns, rows)
+            is_drawn = isinstance(self.init_params, str)
+
+            def attributes_of(fit):
+                fitted = FittedClasses(fit.posterior, columns, fit.path)
+                return self._attributes_of(features, fitted, rows, is_drawn, fit)
+
             metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-            with self._begun_task("fit", len(starts), X=X, y=y, metadata=metadata) as task:
-                best = self._best_fit(starts, rows, task, attributes_of)
+            n_tasks = len(starts) + MOST_ENDS * (self.moves == "search")
+            with self._begun_task("fit", n_tasks, X=X, y=y, metadata=metadata) as task:
+                best = self._best_fit(starts, rows, task, attributes_of, ends)
                 attributes = attributes_of(best)
+                # One class, and too few classes among those that are compared, are expected to be wide.
+                is_asked = self.n_components > 1 and ends is None
+                overdispersed = overdispersion(rows, best.posterior) if is_asked else []
                 if given.is_in_memory:
                     attributes["labels_"] = most_probable_components(given, best.posterior)
-                else:  # They may be in files that are closed, or hold a cluster's memory.
+                else:  # Rows that are not in memory are not kept.
                     attributes["_last_uncertainty"].source.release_rows(best.e_step_result)
                 # What was fitted before goes, also what this fit does not have.
                 kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
                 self.__dict__ = {**kept, **attributes}
                 task.end({})
+        if overdispersed:
+            place, k, ratio = max(overdispersed, key=lambda found: found[2])
+            warn_caller(
+                f"The variance of column {columns.columns[place].name!r} in class {k} is {ratio:.1f} times "
+                "its mean, which are equal for a Poisson count: error bars are too small, and classes may be "
+                "too many. (a) Let its square root be 'numeric'. (b) Raise n_components, if you expect more "
+                "kinds of rows. (c) posterior_summary(method='sandwich') has error bars that hold all the "
+                "same."
+            )
         if not best.converged and self.max_iter > 0:
             warn_caller(
                 "A callback stopped the best start before it converged."
@@ -418,64 +433,60 @@ class LRVBLatentClassMixture(
 
         return [functools.partial(drawn, kind) for kind in kinds]
 
-    def _best_fit(self, starts, rows, task, attributes_of):
+    def _best_fit(self, starts, rows, task, attributes_of, ends):
         """The state with the highest lower bound over the starts, its classes by falling weight.
 
-        Of many rows, starts are compared on a sample of them, and those that lead to its best optima go on
+        Of many rows, starts are compared and searches made on a sample of them, and the best optima go on
         with all.
         """
-        moves = None
-        if self.moves is not None and self.solver == "newton" and self.n_components > 1:
-            moves = Moves(only_with_surplus=self.moves == "auto")
-        progress = Progress(Lines(self.verbose, self.verbose_interval), task, self.max_iter, attributes_of)
-        ascent = Ascent(
-            rows, self.tol, self.max_iter, on_step=progress.step, moves=moves, on_move=progress.move
-        )
-        if len(starts) > 1 and rows.n_samples > SAMPLE_ROWS:
-            sample = rows.thinned(SAMPLE_ROWS)
-            sample = replace(
-                sample, sample_weight=np.full(sample.n_samples, rows.total_weight / sample.n_samples)
-            )
+        is_newton, moves, search = self.solver == "newton", None, None
+        if self.moves is not None and is_newton and self.n_components > 1:
+            moves = Moves(only_with_surplus=self.moves != "merge")
+            search = Moves(searches=True) if self.moves == "search" else None
+        ascent = Ascent(rows, self.tol, self.max_iter, moves=moves)
+        sample = sampled(rows, SAMPLE_ROWS)
+        if len(starts) > 1 and sample is not rows:
             silent = Progress(Lines(0, 1), NO_TASK, self.max_iter, attributes_of)
-            race = Race(replace(ascent, rows=sample, on_step=silent.step), self.solver == "newton", silent)
-            race.best(starts)
-            starts = [
-                lambda ascent, end=end: ascent.start_at(end) for end in _distinct_ends(race.ends.values())
-            ]
-        best = Race(ascent, self.solver == "newton", progress).best(starts)
-        order = np.argsort(-best.posterior.counts, kind="stable")
+            race = Race(replace(ascent, rows=sample, on_step=silent.step), is_newton, silent)
+            race.best(starts, search)
+            starts = [lambda ascent, end=end: ascent.start_at(end.posterior) for end in race.best_ends()]
+            search = None
+        max_steps = self.max_iter if search is None else None
+        progress = Progress(Lines(self.verbose, self.verbose_interval), task, max_steps, attributes_of)
+        reporting = replace(ascent, on_step=progress.step, on_move=progress.move)
+        race = Race(reporting, is_newton, progress)
+        best = race.best(starts, search)
+        if ends is not None:
+            ends.extend(race.ends.values())
+        return self._in_order(best)
+
+    # What comparisons of fits ask for.
+
+    def _in_order(self, fit):
+        order = np.argsort(-fit.posterior.counts, kind="stable")
         if (order == np.arange(len(order))).all():
-            return best
-        result = replace(best.e_step_result, moments=Sums(best.e_step_result.moments.values[order]))
-        return replace(
-            best, posterior=best.posterior.reordered(order), e_step_result=result, information=None
-        )
+            return fit
+        result = replace(fit.e_step_result, moments=Sums(fit.e_step_result.moments.values[order]))
+        return replace(fit, posterior=fit.posterior.reordered(order), e_step_result=result, information=None)
 
-    def _attributes_of(self, features, columns, rows, fit):
-        """Every fitted attribute at a state of the fit, by name: those of the features, and the others."""
-        fitted = FittedClasses(fit.posterior, columns, fit.path)
-        course = FitCourse(
-            n_iter=fit.n_iter,
-            converged=bool(fit.converged),
-            max_iter=self.max_iter,
-            tol=float(self.tol),
-            solver=self.solver,
-            is_drawn=isinstance(self.init_params, str),
-            stopped=fit.stopped,
-        )
-        source = InformationSource.of_fit(fitted, fit, rows, course)
-        return {
-            **features,
-            "_last_uncertainty": PosteriorUncertainty(fitted, source),
-            **fitted.arrays,
-            "converged_": bool(fit.converged),
-            "n_iter_": fit.n_iter,
-            "lower_bound_": np.float64(fit.lower_bound),
-            "lower_bounds_": list(np.asarray(fit.path[1 + fit.n_before :], dtype=np.float64)),
-            "n_occupied_": int(np.count_nonzero(occupied(fit.posterior.counts))),
-        }
+    def _attributes_at(self, rows, fit):
+        fitted = self._fitted.at(fit.posterior, fit.path)
+        return self._attributes_of({}, fitted, rows, False, fit)
 
-    # Copies and pickles.
+    def _another_prior(self):
+        used = self._fitted.posterior.prior.numbers
+        tenths = [name for name in ("variance_prior", "mean_precision_prior") if name in used]
+        halved = [name for name in ("category_concentration_prior", "count_shape_prior") if name in used]
+        changed = {name: 0.1 * getattr(self, name) for name in tenths}
+        changed |= {name: 0.5 * getattr(self, name) for name in halved}
+        words = [
+            f"{share} of {' and of '.join(names)}"
+            for share, names in (("a tenth", tenths), ("half", halved))
+            if names
+        ]
+        return changed, ", ".join(words)
+
+    # Pickles.
 
     def __getstate__(self):
         """Parameters, fitted attributes, and the state that error bars need, without the training rows."""
@@ -501,12 +512,6 @@ class LRVBLatentClassMixture(
             }
             fitted = FittedClasses(*parts, arrays)
             self._last_uncertainty = PosteriorUncertainty.from_state(fit_state["uncertainty"], fitted)
-
-    def __copy__(self):
-        """A shallow copy, which shares the training rows and the information with the original."""
-        twin = type(self).__new__(type(self))
-        vars(twin).update(vars(self))
-        return twin
 
     # What the shared methods ask for.
 
@@ -668,7 +673,7 @@ class LRVBLatentClassMixture(
         5     yes     no  61.0
         10    yes     no  55.0
         >>> std[10].round(0)
-        array([0., 0., 8.])
+        array([0., 0., 9.])
         """
         require_table(X, "impute, which fills tables,")
         fitted = self._fitted
@@ -792,9 +797,10 @@ class LRVBLatentClassMixture(
     # What other programs for latent classes report.
 
     def aic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Akaike's criterion at the posterior means, as other programs report it: the smaller, the better.
+        """Akaike's criterion at the maximum of the likelihood, as in other programs: the smaller, the better.
 
-        It is not quite that of maximum likelihood. `lower_bound_` compares numbers of classes without it.
+        EM without the prior climbs from the fit to the maximum next to it. Classes without rows take no part,
+        nor do their parameters count. `lower_bound_` compares numbers of classes with the prior.
 
         Parameters
         ----------
@@ -808,6 +814,11 @@ class LRVBLatentClassMixture(
         -------
         aic : float
 
+        Raises
+        ------
+        ValueError
+            On bad input, or where the standard deviation of a numeric column falls to zero in a class.
+
         Examples
         --------
         >>> import pandas as pd
@@ -820,13 +831,15 @@ class LRVBLatentClassMixture(
         >>> classes = LRVBLatentClassMixture(n_components=2, random_state=0).fit(answers)
         >>> one = LRVBLatentClassMixture(n_components=1).fit(answers)
         >>> print(f"{one.aic(answers):.0f} {classes.aic(answers):.0f}")
-        128 110
+        128 102
         """
-        log_likelihood, _ = self._at_means(X, sample_weight)
-        return float(-2.0 * log_likelihood + 2.0 * self._n_free())
+        log_likelihood, n_free, _ = self._maximum(X, sample_weight)
+        return float(-2.0 * log_likelihood + 2.0 * n_free)
 
     def bic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Schwarz' criterion at the posterior means, as other programs report it: the smaller, the better.
+        """Schwarz' criterion at the maximum of the likelihood, as in other programs: the smaller, the better.
+
+        The maximum and the number of parameters are those of :meth:`aic`.
 
         Parameters
         ----------
@@ -840,6 +853,11 @@ class LRVBLatentClassMixture(
         -------
         bic : float
 
+        Raises
+        ------
+        ValueError
+            On bad input, or where the standard deviation of a numeric column falls to zero in a class.
+
         Examples
         --------
         >>> import pandas as pd
@@ -852,22 +870,19 @@ class LRVBLatentClassMixture(
         >>> classes = LRVBLatentClassMixture(n_components=2, random_state=0).fit(answers)
         >>> one = LRVBLatentClassMixture(n_components=1).fit(answers)
         >>> print(f"{one.bic(answers):.0f} {classes.bic(answers):.0f}")
-        130 114
+        130 106
         """
-        log_likelihood, n_rows = self._at_means(X, sample_weight)
-        return float(-2.0 * log_likelihood + np.log(n_rows) * self._n_free())
+        log_likelihood, n_free, n_rows = self._maximum(X, sample_weight)
+        return float(-2.0 * log_likelihood + np.log(n_rows) * n_free)
 
-    def _at_means(self, X, sample_weight):
-        """Log likelihood of rows at `weights_` and `tables_`, and how many rows there are: two floats."""
+    def _maximum(self, X, sample_weight):
+        """Log likelihood at its maximum, and the numbers of free parameters and of rows: three floats."""
         fitted = self._fitted
-        rows = self._given_rows(X, sample_weight, fitted).counted()
-        return log_likelihood_at_means(rows, fitted.posterior), rows.total_weight
-
-    def _n_free(self):
-        """Number of free parameters."""
-        posterior = self._fitted.posterior
+        posterior, held = fitted.posterior, occupied(fitted.posterior.counts)
+        rows = joined_rows(self._given_rows(X, sample_weight, fitted).counted(), fitted.columns)
         per_class = sum(family.n_columns * len(family.scalar_kinds) for family in posterior.prior.families)
-        return posterior.n_components * (1 + per_class) - 1
+        n_free = np.count_nonzero(held) * (1 + per_class) - 1
+        return maximum_log_likelihood(rows, posterior, held), n_free, rows.total_weight
 
     def relative_entropy(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """How far apart the classes are: 1 where every row is of one for certain, 0 where nothing is known.
@@ -906,16 +921,3 @@ class LRVBLatentClassMixture(
             functools.partial(entropies, fitted.posterior.model.own_frames(fitted.posterior))
         )
         return float(1.0 - entropy / (rows.total_weight * np.log(fitted.posterior.n_components)))
-
-
-_MOST_ENDS = 3  # Optima of a sample from which a fit goes on with all rows.
-_SAME_BOUND = 1e-3  # Nats by which the lower bounds of different optima differ, at least.
-
-
-def _distinct_ends(fits):
-    """Posteriors at the best of some optima, each once."""
-    ends = []
-    for fit in sorted(fits, key=lambda fit: -fit.lower_bound):
-        if all(abs(fit.lower_bound - other.lower_bound) > _SAME_BOUND for other in ends):
-            ends.append(fit)
-    return [fit.posterior for fit in ends[:_MOST_ENDS]]

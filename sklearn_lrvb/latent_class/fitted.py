@@ -25,8 +25,23 @@ class FittedClasses(Fitted):
     targets : ClassTargets
     """
 
+    described_by = "weights_", "tables_"
+
     def __init__(self, posterior, columns, path=(), arrays=None):
         self.posterior, self.columns, self.path = posterior, columns, tuple(path)
         self.origin = np.zeros(len(columns.columns))
         self.targets = ClassTargets(posterior, self.origin)
         self.arrays = arrays or {"weights_": read_only(self.targets["weights"].value())}
+
+    def at(self, posterior, path):
+        return FittedClasses(posterior, self.columns, path)
+
+    @property
+    def model(self):
+        described = [(column.name, column.kind, column.categories) for column in self.columns.columns]
+        return {"columns": described}
+
+    @property
+    def prior_numbers(self):
+        prior = self.posterior.prior
+        return {name: prior.number(name) for name in prior.numbers}

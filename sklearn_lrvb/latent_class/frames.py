@@ -4,11 +4,12 @@
 (`mixtures.e_step`).
 """
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
 
-from sklearn_lrvb.latent_class.posterior import Sums
+from sklearn_lrvb.latent_class.posterior import ClassPosterior, Sums
 from sklearn_lrvb.row_blocks import Workload
 
 
@@ -75,3 +76,23 @@ def values_of(block):
     values = block.rows.copy()
     values[block.seen == 0] = np.nan
     return values
+
+
+def posterior_from_responsibilities(rows, prior, responsibilities):
+    """The posterior after an M-step from given responsibilities.
+
+    Parameters
+    ----------
+    rows : Rows
+    prior : ClassPrior
+    responsibilities : array (n_samples, K), or callable RowBlock -> (n, K)
+    """
+    given, along = (responsibilities, None) if callable(responsibilities) else (None, responsibilities)
+    workload = Workload(2 * prior.n_features + 4 * prior.n_components, 0, prior.n_components)
+    sums = rows.total(functools.partial(_sums_of_block, prior, given), workload, along)
+    return ClassPosterior(prior, np.zeros_like(sums)).m_step(Sums(sums))
+
+
+def _sums_of_block(prior, given, block, along=None):
+    responsibilities = along if given is None else given(block)
+    return block.weighted(np.asarray(responsibilities).T) @ prior.features(values_of(block)).T

@@ -75,6 +75,15 @@ def log_joint_and_slopes(rows, parameters):
     return log_density + log_likelihoods, ClassDraws(slopes + scalars.pulled_back(drawn, sums))
 
 
+def prior_slopes(parameters):
+    """Derivatives of the log prior density of draws in the logarithms of the prior's numbers: (n, m)."""
+    scalars, prior = Scalars(parameters.posterior), parameters.posterior.prior
+    scores = [
+        prior.number(name) * scalars.prior_score(parameters.draws.scalars, name) for name in prior.numbers
+    ]
+    return np.transpose(scores)
+
+
 def draws_given_random_assignments(rows, parameters, seed, generator):
     """A Gibbs sweep, rows assigned at random and draws given that: ClassDraws, counts (n, K)."""
     sums = moments_of_random_assignments(rows, parameters, seed)

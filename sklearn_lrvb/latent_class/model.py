@@ -1,14 +1,13 @@
 """The arithmetic of latent classes, as the rules of `mixtures` ask for it."""
 
-import functools
-
 import numpy as np
 
 from sklearn_lrvb.latent_class import information
 from sklearn_lrvb.latent_class.class_prior import ClassPrior
 from sklearn_lrvb.latent_class.component_statistics import ComponentStatistics, emptied
 from sklearn_lrvb.latent_class.draws import ClassCopula, ClassCopulaDensity, ClassParameters
-from sklearn_lrvb.latent_class.frames import ClassFrames, values_of
+from sklearn_lrvb.latent_class.frames import ClassFrames, posterior_from_responsibilities
+from sklearn_lrvb.latent_class.halves import Halves, after_split
 from sklearn_lrvb.latent_class.influence import (
     ClassStatistics,
     InfluenceFunctions,
@@ -21,32 +20,13 @@ from sklearn_lrvb.latent_class.likelihood import (
     draws_given_random_assignments,
     log_joint,
     log_joint_and_slopes,
+    prior_slopes,
     products_per_row,
 )
-from sklearn_lrvb.latent_class.posterior import ClassPosterior, Sums
+from sklearn_lrvb.latent_class.posterior import ClassPosterior
 from sklearn_lrvb.latent_class.prior_moves import MovesOfPrior
+from sklearn_lrvb.latent_class.starts import SAMPLE_ROWS
 from sklearn_lrvb.mixtures.model import MixtureModel, occupied
-from sklearn_lrvb.row_blocks import Workload
-
-
-def posterior_from_responsibilities(rows, prior, responsibilities):
-    """The posterior after an M-step from given responsibilities.
-
-    Parameters
-    ----------
-    rows : Rows
-    prior : ClassPrior
-    responsibilities : array (n_samples, K), or callable RowBlock -> (n, K)
-    """
-    given, along = (responsibilities, None) if callable(responsibilities) else (None, responsibilities)
-    workload = Workload(2 * prior.n_features + 4 * prior.n_components, 0, prior.n_components)
-    sums = rows.total(functools.partial(_sums_of_block, prior, given), workload, along)
-    return ClassPosterior(prior, np.zeros_like(sums)).m_step(Sums(sums))
-
-
-def _sums_of_block(prior, given, block, along=None):
-    responsibilities = along if given is None else given(block)
-    return block.weighted(np.asarray(responsibilities).T) @ prior.features(values_of(block)).T
 
 
 class LatentClassModel(MixtureModel):
@@ -60,6 +40,9 @@ class LatentClassModel(MixtureModel):
     newton_price = staticmethod(information.newton_price)
     component_statistics = staticmethod(ComponentStatistics)
     emptied = staticmethod(emptied)
+    sample_rows = SAMPLE_ROWS
+    halves = Halves
+    after_split = staticmethod(after_split)
 
     @staticmethod
     def frames_of(posterior, rows):
@@ -84,10 +67,6 @@ class LatentClassModel(MixtureModel):
     @staticmethod
     def divergence_of_emptied(posterior):
         return 0.0
-
-    @staticmethod
-    def search(rows, fit):
-        raise AssertionError("There is no search among latent classes beyond several starts.")
 
     # Answers.
 
@@ -125,6 +104,10 @@ class LatentClassModel(MixtureModel):
         raise AssertionError("No target of latent classes has margins of its own.")
 
     @staticmethod
+    def n_coefficients(posterior, n_components):
+        return n_components * posterior.prior.n_features
+
+    @staticmethod
     def parts_of_direction(targets, direction):
         squares = np.square(targets.posterior.array(direction))
         kind = "log_weights" if squares[:, 0].sum() > squares[:, 1:].sum() else "tables"
@@ -132,7 +115,12 @@ class LatentClassModel(MixtureModel):
 
     # Draws.
 
+    @staticmethod
+    def prior_numbers(prior):
+        return prior.numbers
+
     mode_targets = ("log_weights", "tables")
+    most_sweeps = 64
     copula = staticmethod(ClassCopula)
     copula_density = staticmethod(ClassCopulaDensity)
     parameters = staticmethod(ClassParameters)
@@ -141,6 +129,7 @@ class LatentClassModel(MixtureModel):
     log_joint = staticmethod(log_joint)
     log_joint_and_slopes = staticmethod(log_joint_and_slopes)
     draws_given_random_assignments = staticmethod(draws_given_random_assignments)
+    prior_slopes = staticmethod(prior_slopes)
     component_divergences = staticmethod(component_divergences)
     reordered_draws = staticmethod(reordered_draws)
     products_per_row = staticmethod(products_per_row)

@@ -26,10 +26,7 @@ class PriorResponse:
 
     def __init__(self, posterior):
         self._posterior, prior = posterior, posterior.prior
-        self.names = (
-            WEIGHT_CONCENTRATION,
-            *dict.fromkeys(name for family in prior.families for name in family.prior_numbers),
-        )
+        self.names = prior.numbers
         self._of_statistics, self._of_values = [], []
         for name in self.names:
             of_weights = np.zeros(posterior.n_components)

@@ -3,11 +3,15 @@
 import functools
 
 import numpy as np
-from scipy.special import logsumexp, xlogy
+from scipy.special import xlogy
 
-from sklearn_lrvb.latent_class.draws import Scalars
+from sklearn_lrvb.latent_class.column_families import CountColumns
 from sklearn_lrvb.latent_class.frames import values_of
 from sklearn_lrvb.mixtures.responsibilities import expect
+
+# Counts count as overdispersed if their variance is so many times the mean, and so many standard deviations
+# beyond it.
+_OVERDISPERSED, _DEVIATIONS = 3.0, 6.0
 
 
 def sampled_rows(posterior, counts, random_state):
@@ -21,19 +25,29 @@ def sampled_rows(posterior, counts, random_state):
     return rows
 
 
-def log_likelihood_at_means(rows, posterior):
-    """Log likelihood of rows at the posterior means of weights and of what describes the classes, a float."""
-    prior, scalars = posterior.prior, Scalars(posterior)
-    pairs = zip(prior.families, posterior.parts, strict=True)
-    at_means = [family.scalars_at(family.values(part)[None], part) for family, part in pairs]
-    statistics = scalars.statistics(scalars.joined(np.zeros((1, posterior.n_components - 1)), at_means))[0]
-    statistics[:, 0] = np.log(prior.weights.mean(posterior.counts))
-    return float(rows.total(functools.partial(_log_likelihood, prior, statistics)))
+def overdispersion(rows, posterior):
+    """Variances of counts within classes over those of a Poisson count, where far above: list of triples.
+
+    A triple is the number of the column, the class, and the ratio.
+    """
+    found, prior = [], posterior.prior
+    for family, part in zip(prior.families, posterior.parts, strict=True):
+        if not isinstance(family, CountColumns):
+            continue
+        rates, number = family.values(part)[..., 0], np.maximum(part[..., 1], 1.0)
+        frames = posterior.model.own_frames(posterior)
+        ratio = rows.total(functools.partial(_squares, frames, family.places, rates)) / rates / number
+        # A Poisson count has a ratio of 1 with the variance (2 + 1/rate) / number.
+        least = np.maximum(_OVERDISPERSED, 1.0 + _DEVIATIONS * np.sqrt((2.0 + 1.0 / rates) / number))
+        found += [(family.places[c], k, ratio[k, c]) for k, c in np.argwhere(ratio > least)]
+    return found
 
 
-def _log_likelihood(prior, statistics, block):
-    values = values_of(block)
-    return logsumexp(statistics @ prior.features(values) + prior.log_base(values), axis=0) @ block.counts
+def _squares(frames, places, rates, block):
+    """Sums of squared distances of a block's counts from the rates of the classes, (K, c)."""
+    values, r = values_of(block)[places], block.weighted(expect(frames, block).responsibilities)
+    distances = np.nan_to_num(values - rates[:, :, None])
+    return np.einsum("kn,kcn->kc", r, np.square(distances))
 
 
 def entropies(frames, block):

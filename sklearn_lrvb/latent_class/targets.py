@@ -22,10 +22,18 @@ from sklearn_lrvb.exponential_families.special_functions import (
 )
 from sklearn_lrvb.mixtures.uncertainty.targets import LogWeights, Target, Targets, Weights
 
+
+def _deviation_quantile(normal, mean, deviation):
+    """Quantiles of log-normal variables with these means and standard deviations, as `normal_quantile`."""
+    variance_of_log = np.log1p(np.square(deviation / mean))
+    median = mean * np.exp(-0.5 * variance_of_log)
+    return log_normal_quantile(normal, median, median * np.sqrt(variance_of_log))
+
+
 _QUANTILES = {
     "probability": beta_quantile,
     "mean": normal_quantile,
-    "sd": log_normal_quantile,
+    "sd": _deviation_quantile,
     "rate": gamma_quantile,
 }
 

@@ -28,6 +28,7 @@ from sklearn_lrvb.mixtures.acceleration import FIXED_POINT_TOLERANCE, Accelerati
 from sklearn_lrvb.mixtures.e_step import EStepResult, e_step
 from sklearn_lrvb.mixtures.model import DegenerateComponentError, occupied
 from sklearn_lrvb.mixtures.moves import Moves
+from sklearn_lrvb.mixtures.search import Search
 
 _SHARE_FINISHED = 1 / 2  # Share of the starts after the first that are run to the end in any case.
 
@@ -36,6 +37,8 @@ _SHARE_FINISHED = 1 / 2  # Share of the starts after the first that are run to t
 # with it, and in 98 % where all are run to the end, at 1.17 and 1.39 times the cost.
 _NEAR_THE_BEST = 10.0
 _SAME_END = 1e-12  # Ends whose lower bounds differ by less, relatively, are equal up to rounding.
+MOST_ENDS = 3  # Different ends that are gone on from.
+_SAME_OPTIMUM = 1e-3  # Nats by which the lower bounds of different optima differ, at least.
 
 # Steps after which a start is compared with the others (`Race`), and distance from the fixed point, in
 # mean-field standard deviations, below which it is compared earlier.
@@ -118,7 +121,7 @@ class Race:
         self._to_end = ascent.newton if accelerated else ascent.coordinate_ascent
         self._failure = None  # The error of the last start that failed.
 
-    def best(self, starts):
+    def best(self, starts, search=None):
         """The state with the highest lower bound.
 
         The first start is run to the end, as it would be alone. The others are tried for a few steps. The
@@ -128,6 +131,7 @@ class Race:
         Parameters
         ----------
         starts : sequence of callables (Ascent) -> Fit, the state before the first step
+        search : Moves or None, by which the climb goes on from the best of the ends
 
         Returns
         -------
@@ -157,7 +161,21 @@ class Race:
             self.ends = {number: replace(fit, stopped=True) for number, fit in tried.items()}
         if not self.ends:
             raise self._failure
+        if search is not None:
+            searching = Race(replace(self.ascent, moves=search), self._accelerated, self._progress)
+            for number, end in enumerate(self.best_ends()):
+                if not self._progress.is_stopped:
+                    name = f"of the search {number}"
+                    searching._run(name, self.ends, lambda _, end=end: end)
         return self._best_end()
+
+    def best_ends(self):
+        """The states at the best of the different optima found, the best first: list of Fit."""
+        ends = []
+        for fit in sorted(self.ends.values(), key=lambda fit: -fit.lower_bound):
+            if all(abs(fit.lower_bound - other.lower_bound) > _SAME_OPTIMUM for other in ends):
+                ends.append(fit)
+        return ends[:MOST_ENDS]
 
     def best_with(self, start, name):
         """The state with the highest lower bound, that of one more start included.
@@ -498,7 +516,7 @@ class Ascent:
         may_try = may_search or (has_steps_left and self.moves.may_act(posterior))
         if posterior.n_components == 1 or not may_try:
             return None
-        search = posterior.model.search(self.rows, fit)
+        search = Search(self.rows, fit)
         if may_search:
             after = self._swept if search.is_of_a_sample else None
             moved = self._first_risen(fit, search.splits(), after)

@@ -199,26 +199,56 @@ class MixtureModel(ABC):
     def divergence_of_emptied(posterior):
         """Contribution of a component without rows to the divergence from the prior, a float."""
 
+    @classmethod
+    def divergence_of_padding(cls, posterior, padded):
+        """By how much the divergence from the prior grows by empty components, without their weights."""
+        n_empty = padded.n_components - posterior.n_components
+        return n_empty * cls.divergence_of_emptied(posterior)
+
+    sample_rows: ClassVar[int]  # Largest number of rows in which components to split are found.
+
     @staticmethod
     @abstractmethod
-    def search(rows, fit):
-        """The moves that the search proposes from a state at an optimum.
+    def halves(held, posterior, components):
+        """The small fits of one and of two components to the rows of one, for splits.
 
         Parameters
         ----------
-        rows : Rows
-        fit : Fit
+        held : RowsOfComponents of `search`
+        posterior : posterior, optimal for the responsibilities of the rows
+        components : list of int, those that are split
 
         Returns
         -------
-        search : object with
+        halves : object with
 
-            * ``is_of_a_sample`` : bool, whether splits are not yet fitted to all rows;
-            * ``splits()`` and ``trial_merges()`` : iterators of Move; the latter lower the bound at first;
-            * ``candidates()`` : list of splits, one of every component that can be split;
-            * ``after(splits, empty)`` : the Move that makes some of them, each with an empty component, int
-              array, for its second half.
+            * ``whole(rows, component)`` : the posterior of one component that holds all rows;
+            * ``starts(rows, component, whole)`` : iterator of callables, each of which makes a posterior of
+              two components that the rows are divided between;
+            * ``cost(component)`` : what the bound loses by a component more, a float, often zero.
         """
+
+    @staticmethod
+    @abstractmethod
+    def after_split(posterior, split, second):
+        """The posterior with the halves of a component in its place and in that of an empty one, the second.
+
+        Parameters
+        ----------
+        posterior : posterior
+        split : Split of `search`
+        second : int
+        """
+
+    @staticmethod
+    def splits_add_up(posterior):
+        """Whether splits of several components can be made at once: bool."""
+        return True
+
+    @staticmethod
+    def on_trial(posterior, component):
+        """The posterior after a merge into one component that lowers the bound at first."""
+        return posterior
 
     # Answers.
 
@@ -318,6 +348,11 @@ class MixtureModel(ABC):
 
     @staticmethod
     @abstractmethod
+    def n_coefficients(posterior, n_components):
+        """D of a mixture of so many components of the same kind, an int."""
+
+    @staticmethod
+    @abstractmethod
     def parts_of_direction(targets, direction):
         """Where a direction of coefficients (D,) mostly points: name of a target, shares of labels (L,)."""
 
@@ -325,6 +360,9 @@ class MixtureModel(ABC):
 
     # Names of the targets whose distance from the fit tells that a draw is in another mode of the posterior.
     mode_targets: ClassVar[tuple[str, ...]]
+
+    # Gibbs sweeps that slow chains make before a trajectory: several where they cost less than it.
+    most_sweeps: ClassVar[int] = 1
 
     @staticmethod
     @abstractmethod
@@ -443,6 +481,21 @@ class MixtureModel(ABC):
         draws : DrawArrays of the kind
         counts : (n, L), how often rows are assigned to each label
         """
+
+    @staticmethod
+    def is_exact_alone(posterior):
+        """Whether q of a single component is the exact posterior, so that the lower bound is the evidence."""
+        return True
+
+    @staticmethod
+    @abstractmethod
+    def prior_numbers(prior):
+        """Names of the numbers of the prior in which the log evidence has slopes, tuple of m str."""
+
+    @staticmethod
+    @abstractmethod
+    def prior_slopes(parameters):
+        """Derivatives of the log prior density of draws in the logarithms of these numbers: (n, m)."""
 
     @staticmethod
     def draws_with_moved_rest(rows, parameters, generator):

@@ -9,6 +9,7 @@ import numpy as np
 
 from sklearn_lrvb.mixtures.ascent import Ascent
 from sklearn_lrvb.mixtures.model import DegenerateComponentError, occupied
+from sklearn_lrvb.mixtures.search import Search
 
 # Largest number of steps, and lower bound in nats that may be left to gain: a refit is compared with others.
 _MOST_STEPS, _TOLERANCE = 1000, 1e-6
@@ -47,7 +48,7 @@ def with_one_more(rows, posterior, prior):
     ascent = Ascent(rows, _TOLERANCE, _MOST_STEPS)
     padded = ascent.start_at(posterior.padded(prior))
     yield ascent.newton(padded)
-    search = posterior.model.search(rows, padded)
+    search = Search(rows, padded)
     empty = np.flatnonzero(~occupied(padded.next_posterior.counts))[:1]
     for split in search.candidates():
         with contextlib.suppress(DegenerateComponentError):

@@ -162,7 +162,8 @@ def _coded(labels, rows, name):
     if len(labels) != rows.n_given:
         raise ValueError(
             f"{name} has {len(labels)} labels, but X has {rows.n_given} rows. Where X is left out, these are "
-            "the rows of the fit that have a weight and a value: pass X, and sample_weight if it had one."
+            "the rows of the fit that have a weight and a value, and latent classes have joined equal ones, "
+            "which do not know their groups: pass X, and sample_weight if it had one."
         )
     with _sorting(name):
         return np.unique(labels, return_inverse=True)

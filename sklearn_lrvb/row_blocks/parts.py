@@ -347,8 +347,8 @@ class PartedRows(Rows):
             row = problem.row + int(survey.lengths[: problem.part].sum())
             raise ValueError(
                 f"{problem.what} at row {problem.row} of {self.name_of_part(problem.part)}, which is row "
-                f"{row} of X. LRVBGaussianMixture takes finite numbers, and NaN "
-                "where a value is missing."
+                f"{row} of X. Values must be finite numbers, and NaN "
+                "where they are missing."
             )
         n_rows = int(survey.lengths.sum())
         if n_rows < self._least_rows:

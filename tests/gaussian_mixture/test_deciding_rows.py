@@ -21,7 +21,7 @@ from catalogue import (
 )
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.conclusions import Optimum, RivalConclusion, checked_conclusion
+from sklearn_lrvb.mixtures.conclusions.conclusions import Optimum, RivalConclusion, checked_conclusion
 from sklearn_lrvb.mixtures.uncertainty.row_effects import RankedRows
 
 X = overlapping()
@@ -297,7 +297,7 @@ def test_where_none_is_found_it_says_so():
 
 
 def test_what_no_rows_can_change_takes_no_endless_search(monkeypatch):
-    monkeypatch.setattr("sklearn_lrvb.gaussian_mixture.deciding_rows.MOST_REFITS", 40)
+    monkeypatch.setattr("sklearn_lrvb.mixtures.conclusions.deciding_rows.MOST_REFITS", 40)
     estimator = fitted(EXCHANGEABLE)
     found = estimator.deciding_rows(X, lambda fit: max(fit.weights_), threshold=0.5, max_share=0.9)
     assert not found.found and found.n_refits == 40 and "40 refits were not enough" in found.verdict
@@ -390,7 +390,7 @@ def test_ranks_do_not_depend_on_how_rows_are_divided(enough, most_weight):
 
 
 def test_many_rows_take_few_refits(monkeypatch):
-    monkeypatch.setattr("sklearn_lrvb.gaussian_mixture.deciding_rows._MANY_ROWS", 100)
+    monkeypatch.setattr("sklearn_lrvb.mixtures.conclusions.deciding_rows._MANY_ROWS", 100)
     estimator = fitted({})
     apart = estimator.means_[1, 0] - estimator.means_[0, 0]
     found = estimator.deciding_rows(X, APART, apart - 0.15)

@@ -14,9 +14,9 @@ from sampling_problems import labels_and_probabilities
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.partition_search import DrawnPartitions
-from sklearn_lrvb.gaussian_mixture.partitions import note_of_number, partition_posterior
 from sklearn_lrvb.gaussian_mixture.posterior_sampling.copula import GaussianParameters, draws_at
+from sklearn_lrvb.mixtures.conclusions.partition_search import DrawnPartitions
+from sklearn_lrvb.mixtures.conclusions.partitions import note_of_number, partition_posterior
 from sklearn_lrvb.mixtures.posterior_sampling.row_labels import RandomLabels, label_draws
 from sklearn_lrvb.mixtures.posterior_sampling.sampler import PosteriorSampler
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from sklearn.metrics import mutual_info_score
 
-from sklearn_lrvb.gaussian_mixture.partition_search import (
+from sklearn_lrvb.mixtures.conclusions.partition_search import (
     DrawnPartitions,
     GrowingPartition,
     closest_partition,
     improved_partition,
     numbered_by_size,
 )
-from sklearn_lrvb.gaussian_mixture.partitions import credible_ball
+from sklearn_lrvb.mixtures.conclusions.partitions import credible_ball
 
 REFERENCES = json.loads((Path(__file__).parent / "partition_references.json").read_text(encoding="utf8"))
 

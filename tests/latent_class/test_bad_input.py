@@ -175,7 +175,7 @@ def test_a_start_of_rows_in_parts_is_refused():
         ("tol", -1.0),
         ("max_iter", -1),
         ("solver", "em"),
-        ("moves", "search"),
+        ("moves", "split"),
         ("unknown", "ignore"),
         ("n_jobs", 1.5),
     ],

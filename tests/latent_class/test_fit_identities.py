@@ -17,6 +17,7 @@ from latent_class.catalogue import (
     mixture,
     refitted,
     tables_of,
+    weights_of,
 )
 from scipy import stats
 from scipy.special import digamma, gammaln, logsumexp, softmax
@@ -203,7 +204,10 @@ def test_the_fit_is_that_of_the_model_by_its_densities(name):
         if kinds[column] == "numeric":
             precision = twin.mean(f"{column}.precision")
             mean = twin.mean(f"{column}.product") / precision
-            expected = np.stack([mean, precision**-0.5], axis=1)
+            seen = problem.X[column].notna().to_numpy(float) * weights_of(problem)
+            shape = 1.0 + 0.5 * seen @ fit.predict_proba(problem.X)
+            of_sd = np.exp(gammaln(shape - 0.5) - gammaln(shape)) * np.sqrt(shape / precision)
+            expected = np.stack([mean, of_sd], axis=1)
         elif kinds[column] == "count":
             expected = twin.mean(f"{column}.value")[:, None]
         else:
@@ -266,7 +270,8 @@ def test_one_class_is_the_closed_form():
     for column in ("height", "load"):
         y, n = X[column].to_numpy(), X[column].count()
         mean, rate, shape = np.nanmean(y), 0.5 * (1 + n) * np.nanvar(y), 1.0 + 0.5 * n
-        np.testing.assert_allclose(tables[column], [[mean, np.sqrt(rate / shape)]], rtol=1e-12)
+        sd = np.sqrt(rate) * np.exp(gammaln(shape - 0.5) - gammaln(shape))  # E tau^-1/2
+        np.testing.assert_allclose(tables[column], [[mean, sd]], rtol=1e-12)
         log_density = digamma(shape) - np.log(rate) - np.log(2 * np.pi) - 1 / (0.1 + n)
         scores += np.nan_to_num(0.5 * (log_density - shape / rate * (y - mean) ** 2))
     np.testing.assert_allclose(fit.score_samples(X), scores, rtol=1e-11, atol=1e-11)

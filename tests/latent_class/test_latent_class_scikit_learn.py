@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sklearn_lrvb import LRVBLatentClassMixture
+from sklearn_lrvb import LRVBGaussianMixture, LRVBLatentClassMixture
 
 
 def contract_models():
@@ -40,7 +40,7 @@ def test_tags_say_what_tables_are_taken():
     given = tags.input_tags
     assert given.allow_nan and given.categorical and given.string and given.two_d_array
     assert not given.sparse and not tags.non_deterministic and not tags.no_validation and tags.requires_fit
-    assert tags.estimator_type == "clusterer"  # With `labels_`, where the rows are in memory.
+    assert tags.estimator_type == get_tags(LRVBGaussianMixture()).estimator_type == "density_estimator"
     assert not tags.target_tags.required
 
 

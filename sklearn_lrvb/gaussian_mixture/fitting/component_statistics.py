@@ -233,6 +233,14 @@ def divergence_of_emptied(posterior):
     return own_divergences(replace(emptied(posterior, slice(None)), counts=counts))[0]
 
 
+def divergence_of_padding(posterior, padded):
+    """By how much the divergence of q from the prior grows by one empty component, its weight apart."""
+    divergence = divergence_of_emptied(posterior)
+    if posterior.tails is not None:
+        divergence -= posterior.tails.negative_log_prior() - padded.tails.negative_log_prior()
+    return divergence
+
+
 def own_divergences(posterior):
     """Contributions of what is every component's own to the divergence from the prior, (K,).
 

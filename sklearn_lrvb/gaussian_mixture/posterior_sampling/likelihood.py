@@ -514,6 +514,11 @@ PRIOR_NUMBERS = (
 )
 
 
+def prior_numbers(prior):
+    """`PRIOR_NUMBERS`, whatever the prior."""
+    return PRIOR_NUMBERS
+
+
 def prior_slopes(parameters):
     """Derivatives of the log prior density of draws in the logarithms of `PRIOR_NUMBERS`: (n, 4)."""
     posterior = parameters.posterior

@@ -105,6 +105,10 @@ class ColumnFamily(ABC):
         of_values : (K, c, q)
         """
 
+    @abstractmethod
+    def estimated(self, sums):
+        """What is reported, by maximum likelihood: (K, c, b) -> (K, c, q)."""
+
     # Draws of the parameters, by scalars that are independent under q: logits of beta variables, logarithms
     # of gamma variables, and normal ones of mean zero.
 
@@ -135,6 +139,17 @@ class ColumnFamily(ABC):
     @abstractmethod
     def log_prior(self, scalars, sums):
         """Log prior density of the scalars, (n,), and its slopes, (n, K, c, s)."""
+
+    @abstractmethod
+    def prior_score(self, scalars, sums, name):
+        """Derivative of the log prior density of the parameters in a number of the prior: (n,).
+
+        Parameters
+        ----------
+        scalars : (n, K, c, s)
+        sums : (K, c, b)
+        name : str, one of `prior_numbers`
+        """
 
     @abstractmethod
     def scalars_given(self, drawn_sums, sums, generator):

@@ -86,6 +86,10 @@ class CategoricalColumns(ColumnFamily):
         of_statistics = dirichlet.covariance_of_log(self._concentration + sums).sum(axis=-1)
         return of_statistics, self.jacobian(sums).sum(axis=-1)
 
+    def estimated(self, sums):
+        numbers = np.maximum(sums, np.finfo(float).tiny)
+        return numbers / numbers.sum(axis=-1, keepdims=True)
+
     # The scalars are logits of the sticks: category c has the share v_c of what the ones before it leave.
 
     @property
@@ -111,6 +115,10 @@ class CategoricalColumns(ColumnFamily):
     def log_prior(self, scalars, sums):
         prior = np.full(self.n_features, self._concentration)
         return log_logit_density(scalars, sticks(prior))
+
+    def prior_score(self, scalars, sums, name):
+        alone = np.full(self.n_features, self._concentration)
+        return (log_probabilities(scalars) - dirichlet.expected_log(alone)).sum(axis=(1, 2, 3))
 
     def scalars_given(self, drawn_sums, sums, generator):
         return drawn_logits(sticks(self._concentration + drawn_sums), generator)

@@ -6,6 +6,7 @@ from scipy.special import digamma, gammaln, polygamma, zeta
 from sklearn_lrvb.latent_class.column_families.base import ColumnFamily
 from sklearn_lrvb.latent_class.column_families.scalars import (
     drawn_log_gammas,
+    inverse_root_moments,
     log_gamma_density,
     mixed_moments,
     trigamma_excess,
@@ -19,7 +20,7 @@ class NumericColumns(ColumnFamily):
 
     m0 and s are the column's mean and standard deviation. All here is in units of the standardized column y,
     where they are 0 and 1. The features of a value are 1, y and y^2, and T = ((log tau - tau mu^2)/2, tau mu,
-    -tau/2).
+    -tau/2). What is reported of a class are E mu and E tau^-1/2.
 
     Parameters
     ----------
@@ -87,19 +88,24 @@ class NumericColumns(ColumnFamily):
         return _log_partition(kappa, shape, rate) - self._of_prior
 
     def values(self, sums):
-        _, mean, shape, rate = self._parameters(sums)
-        means = self._means + self._deviations * mean
-        return np.stack([means, self._deviations * np.sqrt(rate / shape)], axis=-1)
+        means = self._means + self._deviations * self._parameters(sums)[1]
+        return np.stack([means, self._deviations * self._deviation(sums)[0]], axis=-1)
+
+    def _deviation(self, sums):
+        """E tau^-1/2, and the slope of its logarithm in the shape: (K, c) each."""
+        _, _, shape, rate = self._parameters(sums)
+        log_mean, slope, _ = inverse_root_moments(shape)
+        return np.sqrt(rate) * np.exp(log_mean), slope
 
     def jacobian(self, sums):
-        kappa, mean, shape, rate = self._parameters(sums)
-        deviation = np.sqrt(rate / shape)
+        kappa, mean, _, rate = self._parameters(sums)
+        deviation, slope = self._deviation(sums)
         of_mean = np.stack([-mean / kappa, 1.0 / kappa, np.zeros_like(mean)], axis=-1)
-        # d log sd = (d rate/rate - d shape/shape)/2
+        # d log sd = d rate / (2 rate) + slope d shape
         of_rate = 0.5 * np.stack([np.square(mean), -2.0 * mean, np.ones_like(mean)], axis=-1)
-        of_deviation = of_rate / rate[..., None]
-        of_deviation[..., 0] -= 0.5 / shape
-        of_deviation *= 0.5 * deviation[..., None]
+        of_deviation = 0.5 * of_rate / rate[..., None]
+        of_deviation[..., 0] += 0.5 * slope
+        of_deviation *= deviation[..., None]
         return self._deviations[:, None, None] * np.stack([of_mean, of_deviation], axis=-2)
 
     def covariance(self, sums):
@@ -108,12 +114,12 @@ class NumericColumns(ColumnFamily):
         # The mean has a Student t distribution, whose variance exists where the shape exceeds one.
         t_shape = np.where(shape > 1.0, shape - 1.0, shape)
         covariance[..., 0, 0] = rate / t_shape / kappa
-        covariance[..., 1, 1] = 0.25 * rate / np.square(shape)  # by the delta method
+        covariance[..., 1, 1] = rate * inverse_root_moments(shape)[2]
         return np.square(self._deviations)[:, None, None] * covariance
 
     def effects_of_prior(self, sums, name):
         kappa, mean, shape, rate = self._parameters(sums)
-        zero, deviation = np.zeros_like(mean), self._deviations * np.sqrt(rate / shape)
+        zero, (deviation, slope) = np.zeros_like(mean), self._deviation(sums)
         # The number is the coefficient of t in the log prior: covariances about the mean of q, then shifted.
         if name == "mean_precision_prior":  # t = -tau mu^2/2
             of_square = 0.25 * np.square(mean) / rate
@@ -122,16 +128,23 @@ class NumericColumns(ColumnFamily):
                 -mean * shape / rate / kappa,
                 of_square * shape / rate,
             ]
-            of_mean, of_log_precision = -mean / kappa, -2.0 * of_square
+            of_mean, of_log_deviation = -mean / kappa, of_square
         elif name == "degrees_of_freedom_prior":  # t = log(tau)/2
             about = [0.25 * zeta(2.0, shape), zero, -0.25 / rate]
-            of_mean, of_log_precision = zero, 0.5 / shape
+            of_mean, of_log_deviation = zero, 0.5 * slope
         else:  # t = -tau/2
             about = [-0.25 / rate, zero, 0.25 * shape / np.square(rate)]
-            of_mean, of_log_precision = zero, -0.5 / rate
+            of_mean, of_log_deviation = zero, 0.25 / rate
         of_statistics = (_shifts(mean) @ np.stack(about, axis=-1)[..., None])[..., 0]
-        values = self._deviations * of_mean, -0.5 * deviation * of_log_precision
-        return of_statistics, np.stack(values, axis=-1)
+        values = np.stack([of_mean, deviation * of_log_deviation], axis=-1)
+        return of_statistics, self._deviations[:, None] * values
+
+    def estimated(self, sums):
+        count, of_y, of_square = np.moveaxis(sums, -1, 0)
+        count = np.maximum(count, np.finfo(float).tiny)
+        mean = of_y / count
+        deviation = np.sqrt(np.maximum(of_square / count - np.square(mean), 0.0))
+        return np.stack([self._means + self._deviations * mean, self._deviations * deviation], axis=-1)
 
     # The scalars are log tau, and u with mu = m + u / sqrt(tau), m being the mean of mu under q.
 
@@ -181,6 +194,17 @@ class NumericColumns(ColumnFamily):
         slopes[..., 0] -= 0.5 * kappa * scaled * root * self._parameters(sums)[1]
         return log_density, np.concatenate([slopes, -kappa * scaled[..., None]], axis=-1)
 
+    def prior_score(self, scalars, sums, name):
+        kappa, shape, rate = self._prior
+        mean, precision = self._mean_and_precision(scalars, sums)
+        if name == "mean_precision_prior":
+            score = 0.5 / kappa - 0.5 * precision * np.square(mean)
+        elif name == "degrees_of_freedom_prior":
+            score = 0.5 * (scalars[..., 0] - digamma(shape) + np.log(rate))
+        else:
+            score = 0.5 * (shape / rate - precision)
+        return score.sum(axis=(1, 2))
+
     def scalars_given(self, drawn_sums, sums, generator):
         kappa, mean, shape, rate = self._parameters(drawn_sums)
         log_precision = drawn_log_gammas(shape, generator) - np.log(rate)
@@ -206,8 +230,8 @@ class NumericColumns(ColumnFamily):
         return np.stack([deviation * changes[..., 1], -0.5 * deviation * changes[..., 0]], axis=-1)
 
     def mean_features(self, sums):
-        _, mean, shape, rate = self._parameters(sums)
-        return np.stack([np.ones_like(mean), mean, np.square(mean) + rate / shape], axis=-1)
+        mean, deviation = self._parameters(sums)[1], self._deviation(sums)[0]
+        return np.stack([np.ones_like(mean), mean, np.square(mean) + np.square(deviation)], axis=-1)
 
     def filled(self, responsibilities, sums):
         means, deviations = np.moveaxis(self.values(sums), -1, 0)

@@ -79,6 +79,10 @@ class RateColumns(ColumnFamily):
         of_statistics = root @ np.einsum("kcij,ci->kcj", root, change)[..., None]
         return of_statistics[..., 0], np.einsum("kcqb,cb->kcq", self.jacobian(sums), change)
 
+    def estimated(self, sums):
+        of_log, of_rate = np.moveaxis(np.maximum(sums, np.finfo(float).tiny), -1, 0)
+        return (of_log / of_rate)[..., None]
+
     # The scalar is the log rate.
 
     scalar_kinds = ("log_gamma",)
@@ -98,6 +102,12 @@ class RateColumns(ColumnFamily):
 
     def log_prior(self, scalars, sums):
         return log_gamma_density(scalars[..., 0], self._shape, self._shape / self._guesses)
+
+    def prior_score(self, scalars, sums, name):
+        # The shape a is the coefficient of log(rate) - rate / guess in the log prior.
+        own = scalars[..., 0] - np.exp(scalars[..., 0]) / self._guesses
+        of_partition = digamma(self._shape) - np.log(self._shape / self._guesses) - 1.0
+        return (own - of_partition).sum(axis=(1, 2))
 
     def scalars_given(self, drawn_sums, sums, generator):
         shape, rate = self._shape_and_rate(drawn_sums)

@@ -5,9 +5,10 @@ distribution the v_c are independent beta variables.
 """
 
 import numpy as np
-from scipy.special import betaln, expit, gammaln, zeta
+from scipy.special import betaln, digamma, expit, gammaln, zeta
 
-_LARGE_SHAPE = 1e3  # Above it the series below has all digits, and the difference loses some.
+# Above these the series below have all digits, and the differences lose some.
+_LARGE_SHAPE, _SHAPE_OF_ROOTS = 1e3, 30.0
 
 
 def sticks(concentration):
@@ -81,6 +82,28 @@ def trigamma_excess(shape):
     inverse = 1.0 / shape
     series = inverse**2 * (0.5 + inverse * (1.0 / 6.0 - inverse**2 / 30.0))
     return np.where(shape > _LARGE_SHAPE, series, zeta(2.0, shape) - inverse)
+
+
+def inverse_root_moments(shape):
+    """Of tau^-1/2, tau a gamma variable of rate one: log of its mean, slope of that, variance; (...) each.
+
+    The mean exists where the shape exceeds 1/2, and the variance where it exceeds one. Elsewhere they are
+    those of the first order about the mean of tau.
+    """
+    has_mean, has_variance = shape > 0.5, shape > 1.0
+    safe, middle = np.where(has_mean, shape, 1.0), np.maximum(shape, _SHAPE_OF_ROOTS) - 0.75
+    inverse = middle**-2.0
+    series = inverse * (-1 / 64 + inverse * (5 / 2048 + inverse * (-61 / 49152 + inverse * (1385 / 1048576))))
+    is_large = shape > _SHAPE_OF_ROOTS
+    near = gammaln(safe - 0.5) - gammaln(safe)
+    log_mean = np.where(is_large, series - 0.5 * np.log(middle), near)
+    slope = digamma(safe - 0.5) - digamma(safe)
+    # E tau^-1 is 1/(shape - 1).
+    log_ratio = np.where(is_large, -np.log1p(-0.25 / middle) - 2.0 * series, 0.0)
+    log_ratio -= np.where(is_large, 0.0, np.log(np.where(has_variance, shape - 1.0, 1.0)) + 2.0 * near)
+    variance = np.where(has_variance, np.exp(2.0 * log_mean) * np.expm1(log_ratio), 0.25 / np.square(shape))
+    first_order = -0.5 * np.log(shape), -0.5 / shape
+    return np.where(has_mean, log_mean, first_order[0]), np.where(has_mean, slope, first_order[1]), variance
 
 
 def mixed_moments(responsibilities, means, variances):

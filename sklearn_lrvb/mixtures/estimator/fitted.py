@@ -6,13 +6,16 @@ and *is* tells whether there was one. Error bars, which are about the fit, refus
 
 import functools
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any, TypeVar
 
+import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.mixtures.callbacks import CallbackMethods
-from sklearn_lrvb.mixtures.uncertainty.uncertainty import PosteriorUncertainty
+from sklearn_lrvb.mixtures.model import occupied
+from sklearn_lrvb.mixtures.uncertainty.uncertainty import FitCourse, InformationSource, PosteriorUncertainty
 from sklearn_lrvb.row_blocks import given_rows
 
 _Value = TypeVar("_Value")
@@ -28,6 +31,11 @@ class Fitted:
     path : tuple of float, lower bounds of the fit, at its start and after every step
     targets : Targets at the posterior
     arrays : dict, the read-only arrays that the fit reports, by name
+    model : dict, what is to be the same in mixtures whose lower bounds are compared, by parameter
+    described_by : tuple of str, the estimator's attributes that describe it
+    prior_numbers : dict, numbers or arrays of the prior by argument
+    least_prior_factors : dict, by which arguments of the prior must be multiplied at least to be valid;
+        zero, where there is none
     """
 
     posterior: Any
@@ -35,6 +43,14 @@ class Fitted:
     path: tuple
     targets: Any
     arrays: dict
+    model: dict
+    described_by: tuple
+    prior_numbers: Any
+    least_prior_factors: Any = MappingProxyType({})
+
+    def at(self, posterior, path):
+        """The same mixture at another posterior, reached by a path: Fitted."""
+        raise NotImplementedError
 
     def replaced_in(self, estimator):
         """Names of the arrays of an estimator that are not those which the fit reported."""
@@ -46,6 +62,9 @@ class FittedState(CallbackMethods):
     """What methods of a mixture estimator ask about its fit. A subclass has the fitted attributes."""
 
     n_jobs: int | None
+    max_iter: int
+    tol: float
+    solver: str
     n_features_in_: int
     converged_: bool
     n_iter_: int
@@ -91,6 +110,45 @@ class FittedState(CallbackMethods):
                 "of the fit itself again, or make it in a copy (copy.deepcopy)."
             )
         return uncertainty
+
+    def __copy__(self):
+        """A shallow copy, which shares the training rows and the information with the original."""
+        twin = type(self).__new__(type(self))
+        vars(twin).update(vars(self))
+        return twin
+
+    def _attributes_of(self, features, fitted, rows, is_drawn, fit):
+        """Every fitted attribute at a state of the fit, by name.
+
+        Parameters
+        ----------
+        features : dict, attributes of the features
+        fitted : Fitted
+        rows : Rows, the training rows
+        is_drawn : bool, whether starts were drawn at random
+        fit : Fit
+        """
+        course = FitCourse(
+            n_iter=fit.n_iter,
+            converged=bool(fit.converged),
+            max_iter=self.max_iter,
+            tol=float(self.tol),
+            solver=self.solver,
+            is_drawn=is_drawn,
+            stopped=fit.stopped,
+        )
+        source = InformationSource.of_fit(fitted, fit, rows, course)
+        return {
+            **features,
+            "_last_uncertainty": PosteriorUncertainty(fitted, source),
+            **fitted.arrays,
+            "converged_": bool(fit.converged),
+            "n_iter_": fit.n_iter,
+            # NumPy floats, as in scikit-learn: they have the methods that callers use, such as `round`.
+            "lower_bound_": np.float64(fit.lower_bound),
+            "lower_bounds_": list(np.asarray(fit.path[1 + fit.n_before :], dtype=np.float64)),
+            "n_occupied_": int(np.count_nonzero(occupied(fit.posterior.counts))),
+        }
 
     def _given_rows(self, X, sample_weight, fitted):
         """Rows that a user has passed, as `row_blocks.given_rows` makes them, in the frame of a mixture."""

@@ -232,9 +232,9 @@ class PosteriorMethods(SamplingMethods):
         Parameters
         ----------
         target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'scales', 'tails', \
-                'log_tails', 'all'} or a list of them, default='all'
-            'all' is those of `posterior_names_`. Of matrices the unique entries are reported, in that order;
-            weights, covariances, scales and tails by the delta method.
+                'log_tails', 'tables', 'all'} or a list of them, default='all'
+            'all' is those of `posterior_names_`; latent classes have 'tables' beside weights. Of matrices the
+            unique entries, in that order; weights, covariances, scales and tails by the delta method.
 
         method : {'auto', 'lrvb', 'exact', 'mean_field', 'sandwich', 'bootstrap'}, default='auto'
             'lrvb': linear response (paper, Equation 11). 'exact': the exact posterior, by draws. 'auto': the
@@ -336,9 +336,9 @@ class PosteriorMethods(SamplingMethods):
             Probability of the central credible interval, above 0 and below 1.
 
         target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'scales', 'tails', \
-                'log_tails', 'all'} or a list of them, default=None
+                'log_tails', 'tables', 'all'} or a list of them, default=None
             Which parameters, in this order; of matrices the unique entries. 'all' is `posterior_names_`; None
-            is weights, log weights, means, precisions, scales, covariances and tails, if there are any.
+            is weights, log weights, means, precisions, scales, covariances, tails and tables that there are.
 
         min_count : float, default=0.0
             Parameters of components with fewer expected rows are left out: 0.5 leaves out empty ones.

@@ -78,9 +78,9 @@ class PredictionMethods(FittedState):
             Each row sums to one.
 
         std : ndarray or Dask array of that shape
-            Posterior standard deviation of each probability, because weights, means and precisions are
-            uncertain: by linear response and the delta method (theory page "Influence", leverage). Only if
-            `return_std`.
+            Posterior standard deviation of each probability, because the parameters are uncertain: by linear
+            response and the delta method (theory page "Influence", leverage). To first order, it may exceed
+            one half where a probability is very uncertain. Only if `return_std`.
 
         Raises
         ------

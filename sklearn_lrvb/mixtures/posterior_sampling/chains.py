@@ -11,7 +11,7 @@ S. Lan, W. O. Johnson and R. M. Neal, "Split Hamiltonian Monte Carlo", Statistic
 339-349). Where linear response is right, r is nearly constant and a trajectory ends in an independent draw. A
 sweep of Gibbs sampling assigns the rows to labels at random, given the parameters, and draws the
 parameters given the assignments. It reaches regions that trajectories do not, where many rows have changed
-sides.
+sides. Where sweeps cost less than a trajectory, slow chains make several of them in a scan.
 
 *The start.* The first draws are those of linear response, b = 0 in the densities N(e; 0, I) exp(b r). The
 power b grows to 1 in steps. At each step the chains are resampled by their weights and then move by
@@ -69,19 +69,20 @@ class Scans:
     rows : Rows, the training rows
     seed : int
         Every scan has random numbers of its own, which depend on the seed and the scan's number alone.
-    has_sweeps : bool, whether scans have sweeps, for which rows must count a whole number of times
+    n_sweeps : int
+        Of a scan. Sweeps need rows that count a whole number of times; 0 leaves them out.
     n_steps : float, default=2
         Of a trajectory, which has the nearest whole number of steps.
 
     Attributes
     ----------
+    n_sweeps : as given
     n_steps : as given, and changed by `add_steps`
     """
 
-    def __init__(self, sampler, rows, seed, has_sweeps, n_steps=FIRST_STEPS):
+    def __init__(self, sampler, rows, seed, n_sweeps, n_steps=FIRST_STEPS):
         self._sampler, self._rows, self._seed = sampler, rows, seed
-        self._has_sweeps = has_sweeps
-        self.n_steps = n_steps
+        self.n_sweeps, self.n_steps = n_sweeps, n_steps
 
     def add_steps(self, change):
         """Add a number, which may be a fraction, to the steps of a trajectory, within limits."""
@@ -120,7 +121,7 @@ class Scans:
         return np.random.Generator(np.random.SFC64([self._seed, number]))
 
     def scan(self, chains, number):
-        """Chains after a sweep and a trajectory, and the share of trajectories that were accepted.
+        """Chains after sweeps and a trajectory, and the share of trajectories that were accepted.
 
         Parameters
         ----------
@@ -128,8 +129,8 @@ class Scans:
         number : int, of the scan, from 1 on
         """
         generator = self._generator_of(number)
-        if self._has_sweeps:
-            chains = self._after_sweep(chains, generator)
+        if self.n_sweeps:
+            chains = self._after_sweeps(chains, generator)
         return self._after_trajectory(chains, 1.0, generator)
 
     def _after_trajectory(self, chains, power, generator):
@@ -164,11 +165,12 @@ class Scans:
             momenta += kick * chains.slopes
         return chains, momenta
 
-    def _after_sweep(self, chains, generator):
-        """Chains after a sweep of Gibbs sampling."""
-        sampler = self._sampler
-        parameters, seed = sampler.parameters(chains.draws), int(generator.integers(2**63))
-        draws, _ = sampler.model.draws_given_random_assignments(self._rows, parameters, seed, generator)
+    def _after_sweeps(self, chains, generator):
+        """Chains after sweeps of Gibbs sampling."""
+        sampler, draws = self._sampler, chains.draws
+        for _ in range(self.n_sweeps):
+            parameters, seed = sampler.parameters(draws), int(generator.integers(2**63))
+            draws, _ = sampler.model.draws_given_random_assignments(self._rows, parameters, seed, generator)
         with np.errstate(all="ignore"):
             responses = sampler.copula.responses_of(draws)
             normals = sampler.density.normals(np.nan_to_num(responses))

@@ -77,7 +77,7 @@ class ExactPosterior:
 
     def _blocks(self, rows):
         """Run the chains until they have converged, or cannot do so in time; yield after every scan."""
-        scans = Scans(self._sampler, rows, self._seed, self.has_sweeps)
+        scans = Scans(self._sampler, rows, self._seed, int(self.has_sweeps))
         chains, self._n_scans = scans.start(), 0
         for block, n_scans in enumerate(_BLOCKS):
             kept, shares = [], []
@@ -90,12 +90,13 @@ class ExactPosterior:
                     scans.add_steps(_STEPS_UP * (share < _LOW) - _STEPS_DOWN * (share > _HIGH))
                 yield
             if block > 0:
-                self._kept, self._n_steps = kept, scans.n_steps
+                self._kept, self._of_scan = kept, (scans.n_sweeps, scans.n_steps)
                 progress = self._assess()
                 if self.has_converged or progress * 2.0 ** (len(_BLOCKS) - 1 - block) < _LEAST_HOPE:
                     return
                 share = np.mean(shares)
                 scans.add_steps(float(share < _LOW_LATER) - float(share > _HIGH_LATER))
+                scans.n_sweeps = min(4 * scans.n_sweeps, self._sampler.model.most_sweeps)
 
     def _assess(self):
         """Take the draws of the last block; return their share of the draws that are needed."""
@@ -148,7 +149,7 @@ class ExactPosterior:
             of_each = max(len(draws) // (len(self._kept) + n_later), 1)
             n_later += -(-(n_draws - len(draws)) // of_each)
             n_missing = max(n_later - len(self._later), 0)
-            scans = Scans(self._sampler, rows, self._seed, self.has_sweeps, self._n_steps)
+            scans = Scans(self._sampler, rows, self._seed, *self._of_scan)
             with self._sampler.threads():
                 for _ in tracked(range(n_missing), n_missing):
                     last, number = (self._kept + self._later)[-1], self._n_scans + len(self._later) + 1

@@ -7,9 +7,10 @@ Philox's generator can start anywhere in its sequence: every row of every draw h
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from scipy.special import bdtrik, gammaincinv, ndtri
+from scipy.special import gammaincinv, ndtri
 
 DRAWS_OF_STREAM = 16  # Draws whose random numbers are made together, by one generator.
 _NUMBERS_AT_A_TIME = 4  # Random numbers that Philox makes at each count.
@@ -17,9 +18,9 @@ LEAST_PROBABILITY = 2.0**-54  # Where a uniform number is zero, which is less th
 
 N_UNIFORMS_OF_GAMMA = 3  # Uniform numbers that one gamma variable takes.
 
-# Number of times that a row may count for which it is assigned again and again. For larger numbers, quantiles
-# of binomial variables cost less, although one of them takes a microsecond.
-_MOST_COPIES = 32
+# Number of times that a row may count for which it is assigned again and again. For larger numbers,
+# multinomial variables cost less, although one of them takes a microsecond.
+_MOST_COPIES = 8
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,12 @@ class UniformStream:
     seed: int
     first: int
 
+    @cached_property
+    def _philox(self):
+        """The generator of bits, that of numbers, and a state, whose counter is to be set."""
+        philox = np.random.Philox(key=self.seed)
+        return philox, np.random.Generator(philox), philox.state
+
     def numbers(self, n_draws, start, n_rows, repetition=0):
         """Random numbers of consecutive rows, (n_draws, n_rows).
 
@@ -43,14 +50,25 @@ class UniformStream:
         start : int, number of the first row
         repetition : int, to have different numbers for the same rows
         """
-        uniforms = np.empty((n_draws, n_rows))
+        uniforms, (philox, generator, state) = np.empty((n_draws, n_rows)), self._philox
+        place = start * (DRAWS_OF_STREAM // _NUMBERS_AT_A_TIME)
         for begin in range(0, n_draws, DRAWS_OF_STREAM):
-            counter = [0, self.first + begin, repetition, 0]
-            philox = np.random.Philox(key=self.seed, counter=counter)
-            philox.advance(start * (DRAWS_OF_STREAM // _NUMBERS_AT_A_TIME))
-            numbers = np.random.Generator(philox).random((n_rows, DRAWS_OF_STREAM))
+            state["state"]["counter"][:] = place, self.first + begin, repetition, 0
+            philox.state = state
+            numbers = generator.random((n_rows, DRAWS_OF_STREAM))
             uniforms[begin : begin + DRAWS_OF_STREAM] = numbers.T[: n_draws - begin]
         return uniforms
+
+    def counts(self, weight, shares, row):
+        """How often a row is assigned to labels of some shares: int, (n_draws, L), int -> (n_draws, L)."""
+        counts, (philox, generator, state) = np.empty(shares.shape), self._philox
+        for begin in range(0, len(shares), DRAWS_OF_STREAM):
+            # The last of the counter's numbers keeps these apart from those of `numbers`.
+            state["state"]["counter"][:] = 0, self.first + begin, row, 2
+            philox.state = state
+            some = slice(begin, begin + DRAWS_OF_STREAM)
+            counts[some] = generator.multinomial(weight, shares[some])
+        return counts
 
     def numbers_of_block(self, n_draws, block, repetition=0):
         """Random numbers of a block of complete rows, (n_draws, n_rows)."""
@@ -68,8 +86,7 @@ class UniformStream:
         n_each : int
         repetition : int, to have different numbers for the same rows
         """
-        philox = np.random.Philox(key=self.seed)
-        generator, state = np.random.Generator(philox), philox.state
+        philox, generator, state = self._philox
         place = self.first * n_each // _NUMBERS_AT_A_TIME
         uniforms = np.empty((len(rows), n_draws, n_each))
         for row, own in zip(rows, uniforms, strict=True):
@@ -196,34 +213,17 @@ def assigned_once(densities, uniforms):
 
 
 def _assigned_often(densities, block, often, stream):
-    """Many assignments of every row, as binomial numbers: (L, n_draws, n) -> (L, n_draws, n)."""
-    n_draws = densities.shape[1]
-    left = np.broadcast_to(block.sample_weight[often], densities.shape[1:]).copy()
-    counts = np.zeros_like(densities)
-    # Sums of a label and all later ones, without cancellation.
-    sums = np.cumsum(densities[::-1], axis=0)[::-1]
-    for k in range(len(densities) - 1):
-        uniforms = stream.numbers_of_block(n_draws, block, k)[:, often]
-        share = np.divide(densities[k], sums[k], out=np.zeros_like(left), where=sums[k] > 0)
-        counts[k] = _binomial_quantile(uniforms, left, share)
-        left -= counts[k]
-    counts[-1] = left
-    return counts
-
-
-def _binomial_quantile(probability, n, share):
-    """Quantiles of binomial variables, all (...)."""
-    quantiles = np.where(share >= 1.0, n, 0.0)
-    inside = (share > 0.0) & (share < 1.0) & (n > 0.0)
-    probability, n, share = probability[inside], n[inside], share[inside]
-    # The ends are told apart here: SciPy's inverse fails for shares close to zero or one.
-    is_none = probability <= np.exp(n * np.log1p(-share))
-    is_all = probability > -np.expm1(n * np.log(share))
-    found = np.where(is_all, n, 0.0)
-    between = ~(is_none | is_all)
-    found[between] = np.ceil(np.nan_to_num(bdtrik(probability[between], n[between], share[between])))
-    quantiles[inside] = np.clip(found, 0.0, n)
-    return quantiles
+    """Many assignments of every row, as multinomial numbers: (L, n_draws, n) -> (L, n_draws, n)."""
+    densities = densities / densities.sum(axis=0)
+    return np.stack(
+        [
+            stream.counts(int(weight), shares.T, int(row)).T
+            for weight, row, shares in zip(
+                block.sample_weight[often], block.numbers[often], np.moveaxis(densities, 2, 0), strict=True
+            )
+        ],
+        axis=2,
+    )
 
 
 def gamma_variables(shapes, uniforms):

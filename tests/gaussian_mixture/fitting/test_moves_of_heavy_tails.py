@@ -18,12 +18,12 @@ from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import (
     own_divergences,
 )
 from sklearn_lrvb.gaussian_mixture.fitting.noise_density import core_of
-from sklearn_lrvb.gaussian_mixture.fitting.search import RowsOfComponents, Search, splits
 from sklearn_lrvb.gaussian_mixture.posterior.tails import ScaledWeights
 from sklearn_lrvb.mixtures.ascent import Ascent
 from sklearn_lrvb.mixtures.e_step import e_step
 from sklearn_lrvb.mixtures.moves import MoveProposals, Moves, assignment_sums
 from sklearn_lrvb.mixtures.responsibilities import expect
+from sklearn_lrvb.mixtures.search import RowsOfComponents, Search, splits
 
 TAILS = (4.0, "student", "student_by_component")
 MODELS = [

@@ -19,12 +19,12 @@ from catalogue import (
 
 from sklearn_lrvb.gaussian_mixture.e_step.first_m_step import posterior_from_responsibilities
 from sklearn_lrvb.gaussian_mixture.e_step.frames import OwnFrames
-from sklearn_lrvb.gaussian_mixture.fitting.search import RowsOfComponents, Search, splits
 from sklearn_lrvb.mixtures.ascent import Ascent
 from sklearn_lrvb.mixtures.e_step import e_step
 from sklearn_lrvb.mixtures.model import DegenerateComponentError
 from sklearn_lrvb.mixtures.moves import Moves
 from sklearn_lrvb.mixtures.responsibilities import expect
+from sklearn_lrvb.mixtures.search import RowsOfComponents, Search, splits
 
 PROPER = [model for model in (*half_of(WITHOUT_NOISE), *WITH_NOISE) if model["prior"] == "conjugate"]
 catalogue = pytest.mark.parametrize("model", PROPER, ids=model_id)

@@ -202,7 +202,7 @@ def test_chains_have_the_mean_of_the_sum_over_all_labels(covariance_type, weight
     X = np.random.default_rng(3).normal(size=(8, 1))
     X[-3:] += [[1.5], [4.0], [-5.0]]
     case = Problem(model, 2, X)
-    scans, by_scan = Scans(case.sampler, case.rows, 0, True), []
+    scans, by_scan = Scans(case.sampler, case.rows, 0, 1), []
     chains = scans.start()
     for number in range(1, 61):
         chains, _ = scans.scan(chains, number)

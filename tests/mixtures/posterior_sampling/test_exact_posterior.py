@@ -137,7 +137,7 @@ def test_chains_have_the_mean_of_the_sum_over_all_assignments(covariance_type, w
         **prior_of_ten_rows(covariance_type, 1.0),
     }
     case = Problem(model, 2, ten_rows(1.0))
-    scans, by_scan = Scans(case.sampler, case.rows, 0, True), []
+    scans, by_scan = Scans(case.sampler, case.rows, 0, 1), []
     chains = scans.start()
     for number in range(1, 61):
         chains, _ = scans.scan(chains, number)
@@ -153,7 +153,7 @@ def test_chains_have_the_mean_of_the_sum_over_all_assignments(covariance_type, w
 def test_trajectories_run_backwards(model):
     # the same steps from the end with the momenta reversed lead to the start
     case = problem(model, 2, 100)
-    scans, rng = Scans(case.sampler, case.rows, 0, True), np.random.default_rng(1)
+    scans, rng = Scans(case.sampler, case.rows, 0, 1), np.random.default_rng(1)
     chains = scans.start()
     momenta, angle = rng.standard_normal(chains.normals.shape), rng.uniform(0.1, 0.5, (N_CHAINS, 1))
     moved, ends = scans.moved(chains, momenta, angle, 3, 1.0)
@@ -172,7 +172,7 @@ def test_the_evidence_is_that_of_bridge_sampling(covariance_type, weights):
     model = {"covariance_type": covariance_type, "weight_concentration_prior_type": weights}
     case = Problem(model, 2, overlapping(300))
     _, sampled = case.sampler.importance(case.rows, 2000, np.random.RandomState(0))
-    scans, of_scans = Scans(case.sampler, case.rows, 1, True), []
+    scans, of_scans = Scans(case.sampler, case.rows, 1, 1), []
     chains = scans.start()
     for number in range(1, 41):
         chains, _ = scans.scan(chains, number)
@@ -303,7 +303,7 @@ def test_a_start_without_any_density_ends(monkeypatch):
         return log_ratios, slopes, draws
 
     monkeypatch.setattr(case.sampler, "log_ratios_and_slopes", without_density)
-    chains = Scans(case.sampler, case.rows, 0, True).start()
+    chains = Scans(case.sampler, case.rows, 0, 1).start()
     assert np.isfinite(chains.log_ratios).all()
 
 

@@ -26,7 +26,7 @@ def assigned(relative, weights=None, start=0, seed=7):
     return counts
 
 
-@pytest.mark.parametrize("weight", [None, 1, 5, 32, 33, 700])
+@pytest.mark.parametrize("weight", [None, 1, 5, 8, 9, 700])
 @pytest.mark.parametrize("n_components", [1, 2, 4])
 def test_counts_are_multinomial(n_components, weight):
     relative = densities(n_components, 4000, 8)
@@ -52,7 +52,7 @@ def test_counts_are_multinomial(n_components, weight):
 def test_binomial_numbers_have_their_distribution():
     relative = np.exp(np.array([0.3, 1.1]))[:, None, None] * np.ones((2, 20_000, 1))
     share = relative[0, 0, 0] / relative[:, 0, 0].sum()
-    for weight in (20, 50):  # one by one, and by quantiles
+    for weight in (5, 50):  # one by one, and at once
         counts = assigned(relative, np.array([float(weight)]))[0, :, 0]
         bins = np.arange(weight + 2)
         found, expected = np.histogram(counts, bins)[0], 20_000 * stats.binom(weight, share).pmf(bins[:-1])

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_lrvb.gaussian_mixture.partitions import PartitionPosterior
+from sklearn_lrvb.mixtures.conclusions.partitions import PartitionPosterior
 
 CRITERIA = {"probability": "P(K | X)", "lower_bound": "lower bound", "leave_one_out": "leave-one-out"}
 _ROUGH = 0.1  # Standard error of a probability from which on the sentence calls it rough.
@@ -51,9 +51,10 @@ class NumberOfClusters:
         Derivatives of `log_evidence` in the logarithm of an argument of the prior, by the constructor's
         names; of ``covariance_prior`` in that of a factor of all its entries.
     another_prior : NumberOfClusters or None
-        The same with a tenth of `covariance_prior` and of `mean_precision_prior`.
+        The same under another prior, for smaller clusters, further apart, or for probabilities of categories
+        nearer 0 and 1. The sentence says which.
     n_optima : ndarray of int of shape (n_fits,)
-        How many different optima the starts led to.
+        How many different optima starts, and splits of the best fit of K - 1, led to.
     n_occupied : ndarray of int of shape (n_fits,)
         Components of the best fit that hold rows.
     leave_one_out_std_error : ndarray of shape (n_fits,) or None
@@ -65,7 +66,7 @@ class NumberOfClusters:
         nats.
     notes : dict of int to list of str
         Warnings and errors of the fits, by K.
-    estimators_ : dict of int to LRVBGaussianMixture
+    estimators_ : dict of int to estimator
         The best fits, by K, without those that failed.
 
     See Also
@@ -168,8 +169,7 @@ class NumberOfClusters:
             return ""  # There are no draws to tell it by.
         fit, found = next(iter(self.estimators_.values())), []
         gaps = self.log_evidence[best] - self.log_evidence
-        # Degrees of freedom must be above the number of columns less one.
-        least = {"degrees_of_freedom_prior": (fit.n_features_in_ - 1) / fit.degrees_of_freedom_prior_}
+        least = fit._uncertainty.fitted.least_prior_factors
         for name, slopes in self.prior_slopes.items():
             falls = slopes - slopes[best]  # How fast the gaps shrink in the logarithm of the argument.
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -205,8 +205,9 @@ class NumberOfClusters:
             return ""
         share = other.probabilities[other.best]
         undecided = "undecided, " if share < 0.5 else ""
+        _, words = next(iter(self.estimators_.values()))._another_prior()
         return (
-            f"Under another prior (a tenth of covariance_prior and of mean_precision_prior): {undecided}"
+            f"Under another prior ({words}): {undecided}"
             f"{other.best} with probability {_probability(share)}{'' if other.reliable else ' (rough)'}."
         )
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.random import sample_without_replacement
 
-from sklearn_lrvb.gaussian_mixture.partition_search import (
+from sklearn_lrvb.mixtures.conclusions.partition_search import (
     DrawnPartitions,
     closest_partition,
     improved_partition,
@@ -260,23 +260,23 @@ def number_of_rows(rows):
     return max(rows.n_samples, int(rows.total_weight))
 
 
-def check_sizes(structure, n_draws, max_rows, n_rows):
+def check_sizes(posterior, n_draws, max_rows, n_rows):
     """Raise an error where draws take too much memory, or the search gets too few of the rows.
 
     Parameters
     ----------
-    structure : CovarianceStructure
+    posterior : posterior of a mixture
     n_draws, max_rows : int
     n_rows : int, how many rows there are
     """
-    least = _ROWS_PER_COMPONENT * structure.n_components
+    least = _ROWS_PER_COMPONENT * posterior.n_components
     if max_rows < min(least, n_rows):
         raise ValueError(
-            f"max_rows={max_rows} is too few to search for the clusters of {structure.n_components} "
+            f"max_rows={max_rows} is too few to search for the clusters of {posterior.n_components} "
             f"components: pass at least {least}. The default is 1000."
         )
     of_rows = _BYTES_PER_LABEL * min(max_rows, n_rows)
-    of_components = 4 * 8 * structure.n_coefficients + _BYTES_PER_PAIR * structure.n_components**2
+    of_components = 4 * 8 * posterior.n_coefficients + _BYTES_PER_PAIR * posterior.n_components**2
     size = n_draws * (of_rows + of_components)
     if size > _MOST_BYTES:
         n_possible = int(_MOST_BYTES // (of_rows + of_components))
@@ -292,7 +292,7 @@ def note_of_number(fitted):
 
     Parameters
     ----------
-    fitted : FittedMixture
+    fitted : Fitted
     """
     posterior = fitted.posterior
     n_components, n_held = posterior.n_components, int(occupied(posterior.counts).sum())
@@ -379,7 +379,8 @@ def partition_posterior(sources, given, max_rows, random_state, notes, tracked=u
     index, sample = rows.at(rows.total_weight / n_all * (chosen + 0.5))
     if rows.n_samples < given.n_given:
         index = np.flatnonzero(given.which_count())[index]
-    labels, has_noise = label_draws(sample, sources, seed), sources[0].posterior.structure.has_background
+    posterior, labels = sources[0].posterior, label_draws(sample, sources, seed)
+    has_noise = posterior.n_labels > posterior.n_components
     drawn = DrawnPartitions(labels, has_noise)
     clusters = closest_partition(drawn, random_state, untracked if goes_on else tracked)
     sizes = np.bincount(clusters)

@@ -5,7 +5,6 @@ from functools import cached_property
 import numpy as np
 from scipy.special import logsumexp, softmax
 
-from sklearn_lrvb.gaussian_mixture.posterior_sampling.likelihood import PRIOR_NUMBERS, prior_slopes
 from sklearn_lrvb.mixtures.posterior_sampling.exact import distance_from_whole
 from sklearn_lrvb.mixtures.posterior_sampling.occupied import (
     N_CHAINS,
@@ -44,15 +43,15 @@ class NumberEvidence:
 
     def __init__(self, fits):
         self._fits = {k: fit for k, fit in fits.items() if fit.rows is not None}
-        fitted = fits[1].estimator._uncertainty.fitted
-        concentration = fitted.posterior.prior.weights.prior_concentration
-        self._has_background = fitted.structure.has_background
+        posterior = fits[1].estimator._uncertainty.fitted.posterior
+        concentration, has_background = posterior.prior.weights.prior_concentration, posterior.n_labels > 1
         # What W(K, t) depends on besides.
-        self._of_labels = concentration, fits[1].rows.total_weight, self._has_background
+        self._of_labels = concentration, fits[1].rows.total_weight, has_background
         self._clusters = np.arange(1, max(fits) + 1)
-        rows, structure = fits[1].rows, fitted.structure
-        self._is_one_known = not (structure.has_background or structure.n_tails)
-        n_products = products_of_runs(fitted.posterior, rows.n_samples) * self._clusters.sum()
+        rows, self._model = fits[1].rows, posterior.model
+        self._is_one_known = self._model.is_exact_alone(posterior)
+        self._prior_numbers = self._model.prior_numbers(posterior.prior)
+        n_products = products_of_runs(posterior, rows.n_samples) * self._clusters.sum()
         self._has_runs = n_products <= _MOST_PRODUCTS and not rows.total(distance_from_whole)
         self._anchors, self._errors = self._by_importance()
         self._visits = {}  # Of every K with chains.
@@ -134,7 +133,7 @@ class NumberEvidence:
             evidence_errors = _root_mean_square(drawn - log_evidence)
             errors = _root_mean_square(softmax(drawn, axis=1) - probability)
         draws = {k: self._weighted_draws(k) for k in numbers.tolist()}
-        of_prior = np.array([_mean_slopes(*draws[k]) for k in numbers.tolist()])
+        of_prior = np.array([self._mean_slopes(*draws[k]) for k in numbers.tolist()])
         found = {
             "probability": probability,
             "probability_errors": errors,
@@ -145,9 +144,15 @@ class NumberEvidence:
         return {
             **{name: _placed(values, is_fitted) for name, values in found.items()},
             "occupied": probability @ shares,
-            "prior_slopes": dict(zip(PRIOR_NUMBERS, _placed(of_prior, is_fitted).T, strict=True)),
+            "prior_slopes": dict(zip(self._prior_numbers, _placed(of_prior, is_fitted).T, strict=True)),
             "_draws": draws,
         }
+
+    def _mean_slopes(self, parameters, weights):
+        """Derivatives of the log evidence in logarithms of the prior's numbers, (m,); NaN without draws."""
+        if parameters is None:
+            return np.full(len(self._prior_numbers), np.nan)
+        return weights @ self._model.prior_slopes(parameters)
 
     def _k_hat(self, k):
         """The largest k hat of the optima of K components that matter."""
@@ -179,11 +184,6 @@ def _are_reliable(found, shares):
     return bool(found) and all(
         own.is_reliable for own, share in zip(found, shares, strict=True) if share > _LITTLE
     )
-
-
-def _mean_slopes(parameters, weights):
-    """Derivatives of the log evidence in the logarithms of the prior's numbers, (4,); NaN without draws."""
-    return np.full(len(PRIOR_NUMBERS), np.nan) if parameters is None else weights @ prior_slopes(parameters)
 
 
 def _placed(values, is_known):

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_lrvb.gaussian_mixture.conclusions import ConclusionError
 from sklearn_lrvb.linear_response import IndefiniteInformationError
+from sklearn_lrvb.mixtures.conclusions.conclusions import ConclusionError
 from sklearn_lrvb.mixtures.model import DegenerateComponentError
 from sklearn_lrvb.reports.sentence import SentenceAndNumbers
 

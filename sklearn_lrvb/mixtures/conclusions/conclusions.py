@@ -15,10 +15,6 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtri
 
-from sklearn_lrvb.gaussian_mixture.arguments import PRIOR_ARGUMENTS
-from sklearn_lrvb.gaussian_mixture.fitted import FittedAttributes, FittedMixture
-from sklearn_lrvb.gaussian_mixture.uncertainty.influence import InfluenceFunctions
-from sklearn_lrvb.mixtures.ascent import Ascent
 from sklearn_lrvb.mixtures.refit import refitted
 from sklearn_lrvb.mixtures.uncertainty.row_effects import RowEffects
 from sklearn_lrvb.mixtures.uncertainty.uncertainty import InformationSource, PosteriorUncertainty
@@ -39,14 +35,14 @@ class Optimum:
 
     Parameters
     ----------
-    estimator : LRVBGaussianMixture, fitted to all rows
+    estimator : estimator of a mixture, fitted to all rows
     all_rows : Rows, the training rows that count
     fit : Fit or None, the optimum; None is that of the estimator
     rows : Rows or None, the rows as often as they count in it; None is all
 
     Attributes
     ----------
-    fitted : FittedMixture
+    fitted : Fitted
     lower_bound : float
     """
 
@@ -55,7 +51,7 @@ class Optimum:
         self.rows = all_rows if rows is None else rows
         self.fitted = estimator._uncertainty.fitted
         if fit is not None:
-            self.fitted = FittedMixture(fit.posterior, self.fitted.origin, self.fitted.model, fit.path)
+            self.fitted = self.fitted.at(fit.posterior, fit.path)
         self.posterior, self.lower_bound = self.fitted.posterior, float(self.fitted.path[-1])
 
     @cached_property
@@ -74,8 +70,8 @@ class Optimum:
 
     def as_estimator(self):
         """A fitted copy of the estimator, with error bars."""
-        twin, ascent = copy.copy(self.estimator), Ascent(self.rows, self.estimator.tol, 0)
-        vars(twin).update(self.estimator._attributes_of({}, ascent, self.rows, False, self.fit))
+        twin = copy.copy(self.estimator)
+        vars(twin).update(self.estimator._attributes_at(self.rows, self.fit))
         if not self.rows.is_in_memory:
             twin._uncertainty.source.release_rows(self.fit.e_step_result)
         return twin
@@ -172,7 +168,7 @@ class FunctionConclusion(Conclusion):
 
     Parameters
     ----------
-    function : callable (LRVBGaussianMixture) -> float
+    function : callable (estimator) -> float
     """
 
     def __init__(self, function):
@@ -202,8 +198,7 @@ class FunctionConclusion(Conclusion):
         """The value after a change of the coefficients (D,) and of the lower bound."""
         fitted, twin = optimum.fitted, copy.copy(optimum.estimator)
         if change is not None:
-            posterior = fitted.posterior.after_step(change)
-            fitted = FittedMixture(posterior, fitted.origin, fitted.model, fitted.path)
+            fitted = fitted.at(fitted.posterior.after_step(change), fitted.path)
         source = InformationSource(fitted, None, None, twin.n_jobs, None, None)
         vars(twin).update(fitted.arrays, lower_bound_=np.float64(optimum.lower_bound + of_bound))
         twin._last_uncertainty = PosteriorUncertainty(fitted, source)
@@ -212,9 +207,9 @@ class FunctionConclusion(Conclusion):
         except Exception as error:
             raise ConclusionError(
                 f"conclusion(mixture) raised {type(error).__name__}: {str(error).rstrip('.')}. (It is called "
-                "with copies of the fitted mixture that have other weights_, means_, covariances_, "
-                "precisions_ and lower_bound_, but no error bars: for these pass the name of a parameter, "
-                "and interval=0.95.)"
+                f"with copies of the fitted mixture that have other {', '.join(fitted.described_by)} and "
+                "lower_bound_, but no error bars: for these pass the name of a parameter, and "
+                "interval=0.95.)"
             ) from error
         number = np.asarray(value)
         if number.ndim or number.dtype.kind not in "biuf" or not np.isfinite(number):
@@ -227,11 +222,11 @@ class RivalConclusion(Conclusion):
 
     Parameters
     ----------
-    own, other : LRVBGaussianMixture, both fitted
+    own, other : estimators of mixtures, both fitted
     """
 
     def __init__(self, own, other):
-        own, other = (len(mixture.means_) for mixture in (own, other))
+        own, other = (mixture._uncertainty.fitted.posterior.n_components for mixture in (own, other))
         self.text = f"the lower bound of {own} less that of {other} components"
 
     def value(self, optima):
@@ -247,14 +242,14 @@ def check_rival(estimator, rival, interval):
 
     Parameters
     ----------
-    estimator : LRVBGaussianMixture, fitted
+    estimator : estimator of a mixture, fitted
     rival : object
     interval : object, which has no meaning with a rival
     """
     if interval is not None:
         raise ValueError("interval goes with the name of a parameter, and not with a rival.")
-    if not isinstance(rival, FittedAttributes):
-        raise ValueError(f"rival must be a fitted LRVBGaussianMixture, got {rival!r}.")
+    if not isinstance(rival, type(estimator)):
+        raise ValueError(f"rival must be a fitted {type(estimator).__name__}, got {rival!r}.")
     fitted, others = estimator._uncertainty.fitted, rival._uncertainty.fitted
     if others.model != fitted.model:
         name = next(name for name in fitted.model if fitted.model[name] != others.model[name])
@@ -262,7 +257,7 @@ def check_rival(estimator, rival, interval):
             f"rival has {name}={others.model[name]!r}, but the mixture {fitted.model[name]!r}: their lower "
             "bounds are of different models. Fit rival with the same parameters, all but n_components."
         )
-    if fitted.model["prior"] == "flat":
+    if fitted.posterior.prior.flat:
         raise ValueError(
             "prior='flat' is known up to a factor that depends on n_components, so that lower bounds do not "
             "compare. Use prior='conjugate'."
@@ -271,8 +266,8 @@ def check_rival(estimator, rival, interval):
         raise ValueError(
             f"rival has n_components={len(others.posterior.counts)} too: fit it with another n_components."
         )
-    for name in PRIOR_ARGUMENTS:
-        own, its = (np.asarray(mixture.arrays[f"{name}_"]) for mixture in (fitted, others))
+    for name, own in fitted.prior_numbers.items():
+        its = others.prior_numbers[name]
         alike = np.allclose(own, its, rtol=1e-9, atol=0.0)
         if name == "weight_concentration_prior":  # By default it sums to one over the components.
             sums = (own * len(fitted.posterior.counts), its * len(others.posterior.counts))
@@ -283,7 +278,8 @@ def check_rival(estimator, rival, interval):
 
 def _influence(optimum, gradient):
     """The influence of rows on a number with a given gradient in the coefficients (D, 1)."""
-    return InfluenceFunctions(optimum.posterior, optimum.information.solve(gradient).T)
+    model, coefficients = optimum.posterior.model, optimum.information.solve(gradient).T
+    return model.influence_functions(optimum.posterior, coefficients)
 
 
 def checked_conclusion(estimator, conclusion, threshold, interval):
@@ -291,7 +287,7 @@ def checked_conclusion(estimator, conclusion, threshold, interval):
 
     Parameters
     ----------
-    estimator : LRVBGaussianMixture, fitted
+    estimator : estimator of a mixture, fitted
     conclusion : callable or str
     threshold : float
     interval : float or None

@@ -1,8 +1,8 @@
 """Fits of several numbers of components, and how probable each number is: `number_of_clusters`.
 
 For every K there are fits from many starts, and from splits of the best fit of K - 1. Those that end in
-different optima are all kept, since each adds its part to the evidence (`posterior_sampling.occupied`). Fits
-are without moves, so that K stays K, and under one prior for all K.
+different optima are all kept, since each adds its part to the evidence (`posterior_sampling.occupied`). Where
+P(K | X) is asked for, fits are without moves, so that K stays K, and under one prior for all K.
 """
 
 import contextlib
@@ -21,13 +21,12 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from sklearn_lrvb.caller_warnings import warn_caller
-from sklearn_lrvb.gaussian_mixture.conclusions import Optimum
-from sklearn_lrvb.gaussian_mixture.estimator import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import divergence_of_emptied
-from sklearn_lrvb.gaussian_mixture.number_evidence import NumberEvidence
-from sklearn_lrvb.gaussian_mixture.number_of_clusters import CRITERIA, NumberOfClusters
 from sklearn_lrvb.linear_response import IndefiniteInformationError
 from sklearn_lrvb.linear_response.observed_information import MAX_DENSE_SIZE
+from sklearn_lrvb.mixtures.conclusions.conclusions import Optimum
+from sklearn_lrvb.mixtures.conclusions.methods import ConclusionMethods
+from sklearn_lrvb.mixtures.conclusions.number_evidence import NumberEvidence
+from sklearn_lrvb.mixtures.conclusions.number_of_clusters import CRITERIA, NumberOfClusters
 from sklearn_lrvb.mixtures.estimator.arguments import checked_number
 from sklearn_lrvb.mixtures.model import occupied
 from sklearn_lrvb.mixtures.posterior_sampling.exact import distance_from_whole
@@ -44,11 +43,9 @@ _LEAST_DRAWS = 200  # Of importance sampling, which 100 effective draws make rel
 # nothing.
 _SAME_BOUND, _SAME_COUNTS, _FAR_BELOW = 0.01, 0.05, 15.0
 
-_ANOTHER = 0.1  # Factor of the covariance and the mean precision of another prior.
-
 
 def number_of_clusters(
-    estimator: LRVBGaussianMixture,
+    estimator: Any,
     X: ArrayLike,
     *,
     n_components: Iterable[int] = range(1, 7),
@@ -62,14 +59,14 @@ def number_of_clusters(
 ) -> NumberOfClusters:
     """How many clusters there are, and how probable every number is.
 
-    Mixtures of K = 1, 2, ... components are fitted from many starts. The probability of X under each, its
-    *evidence*, gives the posterior probability of K, P(K | X).
+    Mixtures of K = 1, 2, ... components are fitted from many starts. The *evidence* of each, the probability
+    of X under it, gives the posterior probability of K, P(K | X).
 
     Parameters
     ----------
-    estimator : LRVBGaussianMixture
-        A mixture with ``weight_concentration_prior_type="dirichlet_distribution"``, fitted or not. Its clones
-        are fitted, without moves. A ``weight_concentration_prior`` of None is 1 here, for every K.
+    estimator : LRVBGaussianMixture or LRVBLatentClassMixture
+        Fitted or not; a Gaussian mixture with ``weight_concentration_prior_type="dirichlet_distribution"``.
+        Clones are fitted. For P(K | X) they have no moves, and a ``weight_concentration_prior`` of None is 1.
 
     X : array-like of shape (n_samples, n_features), Dask collection or source of batches
         The rows.
@@ -91,8 +88,8 @@ def number_of_clusters(
         Draws of importance sampling from each optimum, at least 200.
 
     another_prior : bool, default=True
-        Whether P(K | X) is computed once more with a tenth of `covariance_prior` and of
-        `mean_precision_prior`: for smaller clusters, further apart. It doubles the time.
+        Whether P(K | X) is computed once more under another prior, for smaller clusters, further apart (of
+        categories, for probabilities nearer 0 and 1); the answer says which. It doubles the time.
 
     random_state : int, RandomState instance or None, default=None
         Seed of the draws; the starts have the estimator's.
@@ -117,13 +114,12 @@ def number_of_clusters(
 
     See Also
     --------
-    sklearn_lrvb.displays.ModelChoiceDisplay : Draws the result.
-    LRVBGaussianMixture.partition_posterior : Which rows are together; the result has this method, too.
+    sklearn_lrvb.displays.ModelChoiceDisplay : Draws the result, which has `partition_posterior`, too.
 
     Notes
     -----
-    P(K | X) depends more on the prior than error bars do: see the guide, "How many clusters?". Formulas are
-    on the theory page "The exact posterior". That all rows are noise, which is no cluster, is ruled out.
+    P(K | X) depends more on the prior than error bars do: see the guide, "How many clusters?", and the theory
+    page "The exact posterior". At least one cluster is assumed.
 
     Examples
     --------
@@ -136,8 +132,11 @@ def number_of_clusters(
     >>> number_of_clusters(mixture, X, n_components=[1, 2, 3], random_state=0).best
     2
     """
-    if not isinstance(estimator, LRVBGaussianMixture):
-        raise ValueError(f"estimator must be an LRVBGaussianMixture, got {type(estimator).__name__}.")
+    if not isinstance(estimator, ConclusionMethods):
+        raise ValueError(
+            "estimator must be an LRVBGaussianMixture or an LRVBLatentClassMixture, got "
+            f"{type(estimator).__name__}."
+        )
     estimator._validate_params()
     numbers, chosen = _checked_numbers(n_components, X), _checked_criteria(criteria, estimator)
     n_init, n_draws = checked_number(n_init, "n_init", "start"), checked_number(n_draws)
@@ -189,10 +188,8 @@ def _both_priors(estimator, numbers, common, has_another):
     found, fits = yield from _compared(estimator, numbers, common)
     if has_another:
         fit = next(iter(found.estimators_.values()))
-        other = clone(estimator).set_params(
-            covariance_prior=_ANOTHER * fit.covariance_prior_,
-            mean_precision_prior=_ANOTHER * fit.mean_precision_prior_,
-        )
+        changed, _ = fit._another_prior()
+        other = clone(estimator).set_params(**changed)
         other_found, _ = yield from _compared(other, numbers, replace(common, criteria=("probability",)))
         found = replace(found, another_prior=other_found)
     return found, fits
@@ -225,7 +222,7 @@ def _fits(estimator, numbers, common):
     for fit in _in_processes(_fit, [(candidate, common) for candidate in candidates], common):
         fits[fit.estimator.n_components] = fit
         if has_probability and len(fits) == 1 and fit.error is None:
-            _check_size(fit.estimator._uncertainty.fitted.structure.resized(len(candidates)))
+            _check_size(fit.estimator._uncertainty.fitted.posterior, len(candidates))
         yield
     failed = [fits[k].error for k in numbers.tolist() if fits[k].error is not None]
     if has_probability and fits[1].error is not None:
@@ -242,15 +239,20 @@ def _fits(estimator, numbers, common):
     return fits
 
 
-def _check_size(structure):
-    """Raise MemoryError where evidences need too large a matrix, by the structure of the largest number."""
-    size = structure.n_coefficients
+def _check_size(posterior, n_components):
+    """Raise MemoryError where evidences of the largest number of components need too large a matrix.
+
+    Parameters
+    ----------
+    posterior : posterior of a mixture of one component
+    n_components : int
+    """
+    size = posterior.model.n_coefficients(posterior, n_components)
     if size > MAX_DENSE_SIZE:
         raise MemoryError(
-            f"P(K | X) of up to {structure.n_components} components in {structure.n_features} features needs "
-            f"a matrix of {size} unknowns; up to {MAX_DENSE_SIZE} are solved. (a) Reduce the features first, "
-            "for example with PCA. (b) Use covariance_type='diag'. (c) Ask for fewer components. (d) Compare "
-            "lower bounds, by criteria=['lower_bound']."
+            f"P(K | X) of up to {n_components} components needs a matrix of {size} unknowns; up to "
+            f"{MAX_DENSE_SIZE} are solved. (a) {posterior.model.way_to_fewer_features}. (b) Ask for fewer "
+            "components. (c) Compare lower bounds, by criteria=['lower_bound']."
         )
 
 
@@ -287,8 +289,7 @@ def _candidate(estimator, k, common):
     candidate.verbose = max(estimator.verbose - 1, 0)
     candidate.n_init = 1 if k == 1 else max(estimator.n_init, common.n_init)
     if "probability" in common.criteria:
-        candidate.set_params(moves=None, solver="newton", warm_start=False)
-        candidate.set_params(max_iter=max(estimator.max_iter, _MOST_STEPS))
+        candidate.set_params(**estimator._compared_with, max_iter=max(estimator.max_iter, _MOST_STEPS))
         if estimator.weight_concentration_prior is None:
             candidate.weight_concentration_prior = 1.0
     return candidate
@@ -316,29 +317,11 @@ def _checked_criteria(criteria, estimator):
     found = list(criteria) if isinstance(criteria, Iterable) and not isinstance(criteria, str) else []
     if not found or any(criterion not in CRITERIA for criterion in found):
         raise ValueError(f"criteria must list one or more of {', '.join(CRITERIA)}, got {criteria!r}.")
-    undefined = _undefined_criteria(estimator)
+    undefined = estimator._undefined_criteria()
     for criterion in found:
         if criterion in undefined:
             raise ValueError(f"{criterion!r} is undefined, since {undefined[criterion]}.")
     return tuple(criterion for criterion in CRITERIA if criterion in found)
-
-
-def _undefined_criteria(estimator):
-    """The criteria that do not compare fits of an estimator, and why: dict of str."""
-    if estimator.prior == "flat":
-        reason = (
-            "prior='flat' is known up to a factor that depends on n_components: (a) use prior='conjugate'; "
-            "(b) compare by criteria=['leave_one_out']"
-        )
-        return {"probability": reason, "lower_bound": reason}
-    if estimator.weight_concentration_prior_type == "dirichlet_distribution":
-        return {}
-    reason = (
-        "with stick-breaking weights there are components beyond the K that are fitted, so that K is no "
-        "number of clusters: (a) use weight_concentration_prior_type='dirichlet_distribution'; (b) compare "
-        "by criteria=['lower_bound']"
-    )
-    return {"probability": reason}
 
 
 @dataclass
@@ -347,11 +330,11 @@ class _Fit:
 
     Attributes
     ----------
-    estimator : LRVBGaussianMixture, the best one
+    estimator : the best one
     error : ValueError or None, why there is no fit
     strict_optimum : bool
     ends : list of Fit, the different optima, the best one first
-    optima : list of VariationalPosterior, those all of whose components hold rows, and that have an evidence
+    optima : list of posteriors, those all of whose components hold rows, and that have an evidence
     evidences : list of OptimumEvidence, of these
     rows : Rows, the training rows; None where there is no fit, or no evidence was asked for
     row_scores : (n_rows,) leave-one-out scores of the rows that count, or NaN
@@ -408,9 +391,8 @@ def _fit(estimator, common):
 def _different(ends):
     """The ends that are different optima, the best one first, without those that are far below it."""
     found = []
-    for (
-        end
-    ) in ends:  # Of those that end in the same optimum the first is kept, not that which round-off favours.
+    # Of those that end in the same optimum the first is kept, not that which round-off favours.
+    for end in ends:
         counts = np.sort(end.posterior.counts)
         near = _SAME_COUNTS * np.sqrt(counts.sum())
         is_known = any(
@@ -436,7 +418,7 @@ def _add_splits(fit, smaller, common):
         fit.ends = _different([*fit.ends, *more])
         best = fit.ends[0] if fit.ends else None
         if best is not None and best.lower_bound > estimator.lower_bound_ + _SAME_BOUND:
-            fit.estimator = Optimum(estimator, rows, best, rows).as_estimator()
+            fit.estimator = Optimum(estimator, rows, estimator._in_order(best), rows).as_estimator()
 
 
 def _scored(fit, common):
@@ -490,12 +472,10 @@ def _missed(fits, numbers):
         posterior, prior = smaller.estimator._fitted.posterior, own.estimator._fitted.posterior.prior
         if prior.flat:
             continue
-        reached = smaller.estimator.lower_bound_ - divergence_of_emptied(posterior)
         padded = posterior.padded(prior)
+        reached = smaller.estimator.lower_bound_ - posterior.model.divergence_of_padding(posterior, padded)
         reached += prior.weights.log_evidence(padded.label_counts)
         reached -= posterior.prior.weights.log_evidence(posterior.label_counts)
-        if posterior.tails is not None:
-            reached += posterior.tails.negative_log_prior() - padded.tails.negative_log_prior()
         if own.estimator.lower_bound_ < reached - _SAME_BOUND:
             missed[k] = float(reached - own.estimator.lower_bound_)
     return missed
