@@ -7,12 +7,13 @@ PAGES = {
     "speed": (
         "Speed",
         "sweep holes robust threads rows_anywhere fit small wide start information influence diagnostics "
-        "growth",
+        "growth mixed",
     ),
     "accuracy": (
         "Accuracy",
         "coverage trust exactness corrected_coverage grouped_coverage missing_values missing_exactness "
-        "imputation leave_one_out several_starts number_of_clusters surplus outliers heavy_tails peers",
+        "imputation leave_one_out several_starts number_of_clusters surplus outliers heavy_tails peers "
+        "latent_classes",
     ),
     "paper": (
         "The paper's experiments",

@@ -1,5 +1,7 @@
 """Peak memory of one sweep and of a whole fit, each side in a process of its own (one thread, Linux)."""
 
+import ctypes
+import gc
 import json
 import re
 import subprocess
@@ -54,6 +56,8 @@ def peak_memory(call):
 
     `resource.getrusage` does not answer this, as a process inherits the peak of the one that started it.
     """
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)  # What was freed before must not serve the call.
     Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     before = _status("VmRSS")
     call()

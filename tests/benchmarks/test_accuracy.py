@@ -26,6 +26,12 @@ def test_leave_one_out_scores_are_nearer_to_refits_than_the_others(measured):
         assert row["seen_error_of_sum"] == 1.0
 
 
+def test_linear_response_of_latent_classes_is_nearer_to_long_chains_than_mean_field(measured):
+    for row in measured("latent_classes"):
+        for part in ("weights", "columns"):
+            assert row[f"exact_{part}"] < row[f"lrvb_{part}"] < row[f"mean_field_{part}"]
+
+
 @pytest.mark.parametrize("kind", ("dirichlet_process", "dirichlet_distribution"))
 @pytest.mark.parametrize("library", (LRVBGaussianMixture, BayesianGaussianMixture))
 def test_expected_counts_are_of_all_rows(library, kind):
