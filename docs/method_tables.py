@@ -68,7 +68,10 @@ QUESTIONS = {
         ),
         "Can I trust the error bars?": ("posterior_check prior_sensitivity", "can_i_trust"),
         "Which rows drive it?": ("leverage influence loo_score_samples deciding_rows", "which_points"),
-        "Which rows belong together?": ("partition_posterior", "which_clusters"),
+        "How many classes, and who is in them?": (
+            "partition_posterior log_evidence_",
+            "mixed_tables",
+        ),
         "What other programs report": ("aic bic relative_entropy to_arviz", "from_polca_or_stepmix"),
     },
     "MeanFieldPosterior": {

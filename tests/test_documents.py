@@ -7,6 +7,7 @@ because they need packages that the site does not.
 import ast
 import importlib
 import re
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -99,3 +100,8 @@ def test_models_are_small_enough_up_to_the_sizes_that_are_named():
     named = re.search(r"one, two or five full components in up to (\d+), (\d+) or (\d+) features", text)
     for n_components, n_features in zip((1, 2, 5), map(int, named.groups()), strict=True):
         assert n_unknowns(n_components, n_features) <= most < n_unknowns(n_components, n_features + 1)
+
+
+def test_every_method_is_below_a_question():
+    # Building the site fails where one is missing.
+    assert runpy.run_path(str(ROOT / "docs" / "method_tables.py"))["all_tables"]()
