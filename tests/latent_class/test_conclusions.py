@@ -205,10 +205,11 @@ def test_the_default_concentration_is_one_for_every_number():
     assert prior == 1.0
 
 
+@pytest.mark.parametrize("has_holes", [False, True])
 @pytest.mark.parametrize("form", ["polars", "batches", "dask", "copies"])
-def test_rows_may_be_anywhere_and_weights_are_copies(form):
-    X = categories(40)
-    quick = {"n_components": [1, 2], "n_init": 2, "n_draws": 200, "n_sweeps": 30}
+def test_rows_may_be_anywhere_and_weights_are_copies(form, has_holes):
+    X, columns = (mixed(40), COUNTED) if has_holes else (categories(40), "auto")
+    quick = {"n_components": [1, 2], "n_init": 2, "n_draws": 200, "n_sweeps": 30, "columns": columns}
     expected = compared(X, **quick)
     if form == "copies":
         # Chains have other random numbers, so that only what importance sampling knows is the same.

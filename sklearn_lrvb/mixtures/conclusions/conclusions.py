@@ -233,7 +233,7 @@ class RivalConclusion(Conclusion):
         return optima[0].lower_bound - optima[1].lower_bound
 
     def effects(self, optima):
-        # Both fits measure rows from the mean of all rows, so that one pass scores them by both.
+        # Both fits measure rows from the same origin, so that one pass scores them by both.
         return RowEffects(scores=((1.0, optima[0].posterior), (-1.0, optima[1].posterior)))
 
 

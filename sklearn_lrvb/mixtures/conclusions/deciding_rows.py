@@ -96,7 +96,7 @@ class DecidingRows(SentenceAndNumbers):
         How many rows (or groups) were left out, and the number in the refit without them, step by step.
     first_order_path : ndarray of shape (n_predicted + 1,)
         The number with none, one, two and more rows (or groups) left out, to first order.
-    refit : LRVBGaussianMixture
+    refit : estimator
         The mixture fitted without the rows, under the prior of the fit; None if no refit was accepted.
 
     See Also

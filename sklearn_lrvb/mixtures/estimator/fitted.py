@@ -5,6 +5,7 @@ and *is* tells whether there was one. Error bars, which are about the fit, refus
 """
 
 import functools
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -21,7 +22,7 @@ from sklearn_lrvb.row_blocks import given_rows
 _Value = TypeVar("_Value")
 
 
-class Fitted:
+class Fitted(ABC):
     """A mixture that predicts, as a fit has left it.
 
     Attributes
@@ -48,9 +49,9 @@ class Fitted:
     prior_numbers: Any
     least_prior_factors: Any = MappingProxyType({})
 
+    @abstractmethod
     def at(self, posterior, path):
         """The same mixture at another posterior, reached by a path: Fitted."""
-        raise NotImplementedError
 
     def replaced_in(self, estimator):
         """Names of the arrays of an estimator that are not those which the fit reported."""

@@ -72,10 +72,11 @@ class UniformStream:
 
     def numbers_of_block(self, n_draws, block, repetition=0):
         """Random numbers of a block of complete rows, (n_draws, n_rows)."""
-        numbers = block.numbers  # Ascending, and in most blocks without many gaps.
-        first, n_all = numbers[0], numbers[-1] + 1 - numbers[0]
+        numbers = block.numbers  # In most blocks without many gaps; ascending, but for parts with holes.
+        first = numbers.min()
+        n_all = numbers.max() + 1 - first
         uniforms = self.numbers(n_draws, int(first), int(n_all), repetition)
-        return uniforms if n_all == len(numbers) else uniforms[:, numbers - first]
+        return uniforms if block.holes is None and n_all == len(numbers) else uniforms[:, numbers - first]
 
     def numbers_of_rows(self, n_draws, rows, n_each, repetition=0):
         """Several random numbers of every draw for rows in any order, (n_rows, n_draws, n_each).
