@@ -36,7 +36,7 @@ conclusions = {
     "larger tumours have more texture": "mean[1,texture] - mean[0,texture]",
     "the larger, the rougher": "covariance[1,radius,smoothness]",
 }
-draws = mixture.sample_posterior(4000, random_state=0, method="lrvb")
+draws = mixture.sample_posterior(n_draws=4000, random_state=0, method="lrvb")
 error_bars = [
     (draws["weights"][:, 0] - draws["weights"][:, 1]).std(),
     (draws["means"][:, 1, 1] - draws["means"][:, 0, 1]).std(),
@@ -49,7 +49,9 @@ error_bars = [
 # ``first order`` is the number of rows that influence alone predicts. The search starts
 # with that prediction: it leaves out a few rows, fits again, and predicts again from the
 # new fit. It leaves out 10 % of the rows at most.
-found = {name: mixture.deciding_rows(X, name) for name in conclusions.values()}
+found = {
+    name: mixture.deciding_rows(X, conclusion=name) for name in conclusions.values()
+}
 print(f"{'':<38}{'estimate':>18}{'first order':>13}{'rows':>6}{'share':>8}")
 for text, bar, answer in zip(conclusions, error_bars, found.values(), strict=True):
     estimate = f"{answer.value:.3f} +- {bar:.3f}"

@@ -102,7 +102,9 @@ shift = (
 print(f"without flower {first}, the means of cluster {k} move by, in error bars:")
 for name, value in zip(X.columns, shift, strict=True):
     print(f"    {name:<14}{value:+.2f}")
-spread = mixture.influence(X.iloc[[first]], "covariances", perturb="weight")[0, k]
+spread = mixture.influence(X.iloc[[first]], target="covariances", perturb="weight")[
+    0, k
+]
 spread = -np.diag(spread / mixture.covariances_std_[k])
 print(f"and its variance of the sepal width by {spread[1]:+.2f}")
 

@@ -85,7 +85,7 @@ plt.show()
 # ----------------
 # A difference of two numbers has its own error bar. Draws of the parameters have it, whatever
 # the function is: here the difference between two pathologists on the slides of class 2.
-draws = classes.sample_posterior(1000, random_state=0)
+draws = classes.sample_posterior(n_draws=1000, random_state=0)
 for first, second in (("B", "A"), ("E", "G"), ("D", "C")):
     gap = draws[first][:, 2, 1] - draws[second][:, 2, 1]
     print(

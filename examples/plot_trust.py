@@ -108,7 +108,7 @@ def long_chain(mixture, X, n_draws):
 
 def right_mean(mixture, X, method):
     """Draws of the same by the package."""
-    draws = mixture.sample_posterior(4000, 0, method, X)
+    draws = mixture.sample_posterior(n_draws=4000, random_state=0, method=method, X=X)
     occupied = np.argsort(-mixture.weights_)[: mixture.n_occupied_]
     right = occupied[np.argmax(mixture.means_[occupied, 0])]
     return draws["means"][:, right, 0]

@@ -79,7 +79,7 @@ print(
 def survey_sd(mixture, X, w, target):
     """Standard deviations of weights or means under survey weights, in that shape."""
     covariance = mixture.get_posterior_covariance(
-        target, X=X, sample_weight=w, groups=range(len(X))
+        target=target, X=X, sample_weight=w, groups=range(len(X))
     )
     return np.sqrt(np.diag(covariance)).reshape(2, -1)
 
@@ -145,7 +145,9 @@ for target, name, estimate in (
     ("covariances", "variance of x0", mixture.covariances_[0, 0, 0]),
 ):
     lrvb, sandwich = (
-        np.sqrt(mixture.get_posterior_covariance(target, method=method, X=X)[0, 0])
+        np.sqrt(
+            mixture.get_posterior_covariance(target=target, method=method, X=X)[0, 0]
+        )
         for method in ("lrvb", "sandwich")
     )
     print(f"{name:<16}{f'{estimate:.3f} +- {lrvb:.3f}':>24}{sandwich:>12.3f}")

@@ -234,16 +234,14 @@ def use_information(solver, monkeypatch):
     monkeypatch.setattr(SolverCosts, "products_for_a_matrix", lambda costs: n_products)
 
 
-def covariance_by(solver, estimator, *asked, **given):
+def covariance_by(solver, estimator, target="all", method="lrvb", **given):
     """`get_posterior_covariance` of a copy of a fit, from information that one solver forms of given rows."""
     with pytest.MonkeyPatch.context() as patch:
         use_information(solver, patch)
         twin = copy.deepcopy(estimator)
         source = uncertainty_of(twin).source
         source._matrix = source._packed = None
-        if len(asked) < 2:
-            given.setdefault("method", "lrvb")
-        return twin.get_posterior_covariance(*asked, **given)
+        return twin.get_posterior_covariance(target=target, method=method, **given)
 
 
 def newton_decrement(estimator):

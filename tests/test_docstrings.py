@@ -60,3 +60,21 @@ def test_docstring_names_every_parameter_and_has_an_example(name):
     section = "Parameters" if "\nParameters\n---" in doc else "Attributes"  # Results list attributes alone.
     assert _entries(doc, section)[: len(parameters)] == parameters
     assert re.search(r"(?s)^Examples\n--------\n.*^>>> ", doc, re.M), "no example"
+
+
+# Those have the order of scikit-learn.
+_SCIKIT_LEARNS = {"fit", "fit_predict", "score", "from_sklearn"}
+
+
+@pytest.mark.parametrize("estimator", [sklearn_lrvb.LRVBGaussianMixture, sklearn_lrvb.LRVBLatentClassMixture])
+def test_rows_come_first_and_all_else_by_name(estimator):
+    methods = {
+        name: list(inspect.signature(method).parameters.values())[1:]
+        for name, method in inspect.getmembers(estimator, inspect.isfunction)
+        if not name.startswith("_") and name not in _SCIKIT_LEARNS
+    }
+    of_rows = {name: own for name, own in methods.items() if any(p.name == "X" for p in own)}
+    assert {"posterior_summary", "sample_posterior", "influence", "deciding_rows"} < set(of_rows)
+    for name, own in of_rows.items():
+        assert own[0].name == "X", name
+        assert all(p.kind is p.KEYWORD_ONLY for p in own[1:]), name

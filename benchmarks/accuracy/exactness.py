@@ -99,7 +99,7 @@ def _ranks(data_set):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             # Other random numbers for every data set: the same ones would err in the same way in all of them.
-            draws = mixture.sample_posterior(_DRAWS, data_set, method, X)
+            draws = mixture.sample_posterior(n_draws=_DRAWS, random_state=data_set, method=method, X=X)
         ranks = (functions(draws, X) < true).sum(axis=0)
         found |= {(method, function): int(rank) for function, rank in zip(FUNCTIONS, ranks, strict=True)}
     return found

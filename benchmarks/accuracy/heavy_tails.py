@@ -113,7 +113,7 @@ def _compared(mixture, X, kind, problem, truth):
         return None
     values = _estimates(mixture, problem)
     try:
-        covariance = mixture.get_posterior_covariance(list(values), method=kind, X=X)
+        covariance = mixture.get_posterior_covariance(target=list(values), method=kind, X=X)
     except IndefiniteInformationError:
         return None
     sizes = np.cumsum([own.size for own in values.values()])

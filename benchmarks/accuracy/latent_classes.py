@@ -62,7 +62,7 @@ def _row(name, chain, with_stepmix, n_bootstraps):
 
 def _ours(mixture, way, means):
     """Standard deviations by column, in the shape of the chain's."""
-    covariance = mixture.get_posterior_covariance(["weights", "tables"], method=way, random_state=0)
+    covariance = mixture.get_posterior_covariance(target=["weights", "tables"], method=way, random_state=0)
     sds = np.sqrt(np.diag(covariance))
     n_classes = len(mixture.weights_)
     stops = np.cumsum([means[column].shape[1] for column in means if column != "weights"])

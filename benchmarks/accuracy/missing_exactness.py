@@ -39,13 +39,15 @@ def _row(covariance_type, share, n_rows, n_draws):
     holed = completely_at_random(X, share, rng)
     mixture = LRVBGaussianMixture(n_components=2, covariance_type=covariance_type, random_state=0).fit(holed)
     ways = {
-        "lrvb": np.sqrt(np.diag(mixture.get_posterior_covariance(_TARGETS, method="lrvb"))),
-        "mean_field": np.sqrt(np.diag(mixture.get_posterior_covariance(_TARGETS, method="mean_field"))),
+        "lrvb": np.sqrt(np.diag(mixture.get_posterior_covariance(target=_TARGETS, method="lrvb"))),
+        "mean_field": np.sqrt(
+            np.diag(mixture.get_posterior_covariance(target=_TARGETS, method="mean_field"))
+        ),
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exact = mixture.get_posterior_covariance(
-            _TARGETS, method="exact", X=holed, n_draws=n_draws, random_state=0
+            target=_TARGETS, method="exact", X=holed, n_draws=n_draws, random_state=0
         )
         evidence = mixture.posterior_check(
             holed, n_draws=max(100, n_draws), random_state=0

@@ -138,7 +138,7 @@ def _result(method, X, labels, holed, n_draws):
     result["imputation_error"] = np.square((values - X)[hidden]).mean()
     if method == "model":
         result["imputed_coverage"] = (np.abs(values - X) < 1.96 * deviations)[hidden].mean()
-        copies = mixture.sample_imputations(holed, n_draws, random_state=0)[:, hidden]
+        copies = mixture.sample_imputations(holed, n_imputations=n_draws, random_state=0)[:, hidden]
         lower, upper = np.quantile(copies, [0.025, 0.975], axis=0)
         result["drawn_coverage"] = ((lower < X[hidden]) & (X[hidden] < upper)).mean()
     return result

@@ -27,9 +27,9 @@ _QUESTIONS = {
     "leverage": lambda mixture, X: mixture.leverage(X),
     "spread": lambda mixture, X: mixture.predict_proba(X, return_std=True),
     "leave_one_out": lambda mixture, X: mixture.loo_score_samples(X),
-    "sandwich": lambda mixture, X: mixture.get_posterior_covariance("means", "sandwich", X=X),
+    "sandwich": lambda mixture, X: mixture.get_posterior_covariance(target="means", method="sandwich", X=X),
     "prior_sensitivity": lambda mixture, X: mixture.prior_sensitivity(),
-    "draws": lambda mixture, X: mixture.sample_posterior(_DRAWS, 0, method="lrvb"),
+    "draws": lambda mixture, X: mixture.sample_posterior(n_draws=_DRAWS, random_state=0, method="lrvb"),
     "summary": lambda mixture, X: mixture.posterior_summary(method="lrvb"),
     "check": lambda mixture, X: mixture.posterior_check(X, random_state=0),
 }

@@ -135,7 +135,14 @@ class DecidingRowsDisplay:
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
         result = estimator.deciding_rows(
-            X, conclusion, threshold, sample_weight, groups, interval, rival, max_share
+            X,
+            conclusion=conclusion,
+            threshold=threshold,
+            sample_weight=sample_weight,
+            groups=groups,
+            interval=interval,
+            rival=rival,
+            max_share=max_share,
         )
         return cls(result=result).plot(ax=ax, **kwargs)
 

@@ -121,7 +121,14 @@ class PartitionDisplay:
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
-        result = estimator.partition_posterior(X, sample_weight, n_draws, method, max_rows, random_state)
+        result = estimator.partition_posterior(
+            X,
+            sample_weight=sample_weight,
+            n_draws=n_draws,
+            method=method,
+            max_rows=max_rows,
+            random_state=random_state,
+        )
         return cls(result=result).plot(ax=ax, **kwargs)
 
     @classmethod

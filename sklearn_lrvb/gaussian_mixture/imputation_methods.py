@@ -26,7 +26,10 @@ class ImputationMethods(FittedAttributes):
     """Methods of `LRVBGaussianMixture` about missing values."""
 
     def impute(
-        self, X: ArrayLike, return_std: bool = False
+        self,
+        X: ArrayLike,
+        *,
+        return_std: bool = False,
     ) -> NDArray[np.floating] | tuple[NDArray[np.floating], NDArray[np.float64]]:
         """Fill missing values by their posterior means, given the values of the row that are there.
 
@@ -97,6 +100,7 @@ class ImputationMethods(FittedAttributes):
     def missing_information(
         self,
         X: ArrayLike,
+        *,
         sample_weight: ArrayLike | None = None,
         target: str | Sequence[str] = ("weights", "means", "precisions"),
         min_count: float = 0.0,
@@ -178,6 +182,7 @@ class ImputationMethods(FittedAttributes):
     def sample_imputations(
         self,
         X: ArrayLike,
+        *,
         n_imputations: int = 5,
         random_state: int | np.random.RandomState | None = None,
     ) -> NDArray[np.floating] | list:

@@ -215,7 +215,9 @@ class MixtureImputer(TransformerMixin, BaseEstimator):
         filled = rows[:, self._has_values]
         if filled.shape[1] and np.isnan(filled).any():
             if self.sample_posterior:
-                filled = self.mixture_.sample_imputations(filled, 1, self.random_state_)[0]
+                filled = self.mixture_.sample_imputations(
+                    filled, n_imputations=1, random_state=self.random_state_
+                )[0]
             else:
                 filled = self.mixture_.impute(filled)
         if self.keep_empty_features:

@@ -628,7 +628,12 @@ class LRVBLatentClassMixture(
         rows = sampled_rows(fitted.posterior, counts, random_state)
         return fitted.columns.decoded(rows), np.repeat(np.arange(len(counts)), counts)
 
-    def impute(self, X: ArrayLike, return_std: bool = False) -> Any:
+    def impute(
+        self,
+        X: ArrayLike,
+        *,
+        return_std: bool = False,
+    ) -> Any:
         """Fill missing values by what is expected of them, given the values of the row that are there.
 
         Parameters
@@ -686,6 +691,7 @@ class LRVBLatentClassMixture(
     def influence(
         self,
         X: ArrayLike,
+        *,
         target: str = "tables",
         perturb: str = "weight",
         out: NDArray[np.floating] | None = None,
@@ -742,7 +748,9 @@ class LRVBLatentClassMixture(
         >>> classes.influence(answers, target="weights")[:4, 1].round(2)
         array([-0.03, -0.03,  0.04, -0.03])
         """
-        return super().influence(X, target, perturb, out, groups, sample_weight)
+        return super().influence(
+            X, target=target, perturb=perturb, out=out, groups=groups, sample_weight=sample_weight
+        )
 
     def prior_sensitivity(
         self, target: str = "tables", per_std: bool = False
@@ -796,7 +804,12 @@ class LRVBLatentClassMixture(
 
     # What other programs for latent classes report.
 
-    def aic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    def aic(
+        self,
+        X: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
         """Akaike's criterion at the maximum of the likelihood, as in other programs: the smaller, the better.
 
         EM without the prior climbs from the fit to the maximum next to it. Classes without rows take no part,
@@ -836,7 +849,12 @@ class LRVBLatentClassMixture(
         log_likelihood, n_free, _ = self._maximum(X, sample_weight)
         return float(-2.0 * log_likelihood + 2.0 * n_free)
 
-    def bic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    def bic(
+        self,
+        X: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
         """Schwarz' criterion at the maximum of the likelihood, as in other programs: the smaller, the better.
 
         The maximum and the number of parameters are those of :meth:`aic`.
@@ -884,7 +902,12 @@ class LRVBLatentClassMixture(
         n_free = np.count_nonzero(held) * (1 + per_class) - 1
         return maximum_log_likelihood(rows, posterior, held), n_free, rows.total_weight
 
-    def relative_entropy(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    def relative_entropy(
+        self,
+        X: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
         """How far apart the classes are: 1 where every row is of one for certain, 0 where nothing is known.
 
         Parameters

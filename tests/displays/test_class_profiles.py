@@ -29,7 +29,7 @@ def drawn_numbers(bars):
 @pytest.mark.parametrize("name", ["mixed", "categories", "surplus", "one class"])
 def test_what_is_drawn_is_the_summary(name):
     fit, display = fitted(name), display_of(name, interval=0.8)
-    summary = fit.posterior_summary(0.8, "tables", method="lrvb")
+    summary = fit.posterior_summary(interval=0.8, target="tables", method="lrvb")
     assert [panel for panel, _, _ in display.panels] == list(PROBLEMS[name].X)
     assert len(display.classes) == fit.n_occupied_
     for (column, values, _), bars in zip(display.panels, display.errorbars_, strict=True):

@@ -42,7 +42,7 @@ def test_ellipses_are_the_covariances(covariance_type, features):
     display = ComponentDisplay.from_estimator(estimator, X, features=features, interval=0.8)
     plane = np.ix_(features, features)
     components = dense({"covariance_type": covariance_type}, estimator.covariances_)
-    means = estimator.get_posterior_covariance("means", method="lrvb").reshape(2, 2, 2, 2)
+    means = estimator.get_posterior_covariance(target="means", method="lrvb").reshape(2, 2, 2, 2)
     squared_radius = -2 * np.log(0.2)  # chi2 with two degrees of freedom is exponential
     for k in range(2):
         center = estimator.means_[k, list(features)]
@@ -54,7 +54,9 @@ def test_a_credible_region_holds_its_probability_of_the_posterior():
     estimator = of_type("full")
     display = ComponentDisplay.from_estimator(estimator, interval=0.9)
     draws = np.random.default_rng(0).multivariate_normal(
-        estimator.means_.ravel(), estimator.get_posterior_covariance("means", method="lrvb"), size=20_000
+        estimator.means_.ravel(),
+        estimator.get_posterior_covariance(target="means", method="lrvb"),
+        size=20_000,
     )
     for k, region in display.credible_regions_.items():
         inside = region.get_path().contains_points(draws[:, 2 * k : 2 * k + 2])

@@ -108,7 +108,7 @@ def test_points_have_the_colours_of_their_influence(covariance_type, target):
         estimator, X, target=target, component=1, feature=1, along=0, features=(1, 0)
     )
     index, name = parameter_entry(estimator, target, 1, 1)
-    expected = estimator.influence(X, target)[:, *index, 0]
+    expected = estimator.influence(X, target=target)[:, *index, 0]
     assert_equal_to_rounding(display.influence, expected)
     assert display.label == f"d {name} / d x0 of the point"
     assert display.colorbar_.ax.get_ylabel() == display.label
@@ -124,7 +124,7 @@ def test_points_move_in_their_own_feature_if_none_is_named():
     display = InfluenceDisplay.from_estimator(estimator, X, component=1, feature=1)
     assert_equal_to_rounding(display.influence, estimator.influence(X)[:, 1, 1, 1])
     display = InfluenceDisplay.from_estimator(estimator, X, target="covariances", feature=(1, 0))
-    assert_equal_to_rounding(display.influence, estimator.influence(X, "covariances")[:, 0, 0, 1, 1])
+    assert_equal_to_rounding(display.influence, estimator.influence(X, target="covariances")[:, 0, 0, 1, 1])
     assert display.label == "d covariance[0,x0,x1] / d x1 of the point"
 
 
@@ -261,7 +261,7 @@ def test_weight_influence_at_points(covariance_type, target):
         estimator, X, target=target, component=1, feature=1, perturb="weight"
     )
     index, name = parameter_entry(estimator, target, 1, 1)
-    expected = estimator.influence(X, target, perturb="weight")[:, *index]
+    expected = estimator.influence(X, target=target, perturb="weight")[:, *index]
     assert_equal_to_rounding(display.influence, expected)
     assert display.label == f"d {name} / d weight of the point"
 
@@ -282,7 +282,7 @@ def test_the_slope_of_the_weights_landscape_is_the_locations(covariance_type):
         estimator, X, target="covariances", perturb="weight", kind="landscape", grid_resolution=9
     )
     rows = np.column_stack([landscape.xx0.ravel(), landscape.xx1.ravel()])
-    expected = estimator.influence(rows, "covariances", perturb="weight").reshape(81, -1)[:, 0]
+    expected = estimator.influence(rows, target="covariances", perturb="weight").reshape(81, -1)[:, 0]
     np.testing.assert_allclose(landscape.landscape.ravel(), expected, rtol=1e-12)
 
 
@@ -373,7 +373,7 @@ def test_the_weight_of_noise_is_named():
     display = InfluenceDisplay.from_estimator(
         estimator, overlapping(), target="weights", component="noise", perturb="weight"
     )
-    expected = estimator.influence(overlapping(), "weights", "weight")[:, -1]
+    expected = estimator.influence(overlapping(), target="weights", perturb="weight")[:, -1]
     np.testing.assert_allclose(display.influence, expected, rtol=1e-12)
     assert display.label == "d weight[noise] / d weight of the point"
     with pytest.raises(ValueError, match="component='noise' is for target='weights'"):

@@ -66,7 +66,7 @@ def test_the_ends_are_those_of_the_summary(covariance_type, target):
 def test_mean_field_intervals_are_those_of_q():
     estimator = of_type("full")
     display = PosteriorIntervalDisplay.from_estimator(estimator, target="means", interval=0.5, methods=BOTH)
-    variances = np.diag(estimator.get_posterior_covariance("means", method="mean_field"))
+    variances = np.diag(estimator.get_posterior_covariance(target="means", method="mean_field"))
     half = ndtri(0.75) * np.sqrt(variances).reshape(2, 2).T.ravel()  # by feature, then by component
     means = estimator.means_.T.ravel()
     np.testing.assert_allclose(display.lower["mean_field"], means - half, rtol=1e-9)

@@ -36,7 +36,7 @@ def test_standard_deviations_are_the_estimators(covariance_type):
 def test_both_are_drawn_over_a_reference():
     estimator = of_type("full")
     reference = 1.1 * np.sqrt(
-        np.diag(estimator.get_posterior_covariance(["precisions", "means"], method="lrvb"))
+        np.diag(estimator.get_posterior_covariance(target=["precisions", "means"], method="lrvb"))
     )
     display = PosteriorStdDisplay.from_estimator(
         estimator, target=["precisions", "means"], reference=reference.tolist()

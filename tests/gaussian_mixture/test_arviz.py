@@ -43,7 +43,7 @@ def test_weights_that_underflow_leave_the_log_likelihood_finite(weights):
     model = {"weight_concentration_prior_type": weights, "weight_concentration_prior": 5e-4}
     X = np.random.default_rng(0).normal(size=(30, 2))
     estimator = mixture(model, 3, init_params=np.repeat(np.eye(1, 3), 30, axis=0)).fit(X)
-    assert estimator.sample_posterior(200, random_state=0, method="lrvb")["weights"].min() == 0.0
+    assert estimator.sample_posterior(n_draws=200, random_state=0, method="lrvb")["weights"].min() == 0.0
     assert np.isfinite(log_likelihood(estimator, X, n_draws=200, random_state=0)).all()
 
 
@@ -69,7 +69,9 @@ def densities(model, draws, X, noise=None):
 def test_log_likelihoods_are_scipys(model):
     estimator, X = fitted(model), overlapping()
     noise = estimator.noise_log_density_ if "noise" in model else None
-    expected = densities(model, estimator.sample_posterior(4, random_state=1, method="lrvb"), X, noise)
+    expected = densities(
+        model, estimator.sample_posterior(n_draws=4, random_state=1, method="lrvb"), X, noise
+    )
     values = log_likelihood(estimator, X, n_draws=4, random_state=1)
     np.testing.assert_allclose(values, expected, rtol=1e-10, atol=1e-10)
 
@@ -114,7 +116,7 @@ def test_groups_hold_the_draws_by_name(covariance_type):
     require_arviz()
     X = pd.DataFrame(overlapping(), columns=["height", "width"])
     estimator = LRVBGaussianMixture(n_components=2, covariance_type=covariance_type, random_state=0).fit(X)
-    draws = estimator.sample_posterior(6, random_state=3, method="lrvb")
+    draws = estimator.sample_posterior(n_draws=6, random_state=3, method="lrvb")
     data = estimator.to_arviz(X, n_draws=6, random_state=3, method="lrvb")
     posterior = data.posterior
     assert dict(posterior.sizes)["chain"] == 1
@@ -143,7 +145,7 @@ def test_groups_hold_the_draws_by_name(covariance_type):
 def test_heavy_tails_have_scales_and_degrees_of_freedom(tails):
     require_arviz()
     estimator = mixture({"tails": tails}).fit(overlapping())
-    draws = estimator.sample_posterior(6, random_state=3, method="lrvb")
+    draws = estimator.sample_posterior(n_draws=6, random_state=3, method="lrvb")
     posterior = estimator.to_arviz(n_draws=6, random_state=3, method="lrvb").posterior
     assert posterior["scales"].dims == ("chain", "draw", "component", "feature", "other_feature")
     assert ("tails" in posterior) == (tails != 4.0)
@@ -158,8 +160,10 @@ def test_a_row_of_weight_two_is_the_row_twice():
     require_arviz()
     X, weights = overlapping(60), np.resize([1.0, 2.0, 0.0, 0.5], 60)
     estimator = mixture({}).fit(X, sample_weight=weights)
-    data = estimator.to_arviz(X, weights, n_draws=5, random_state=0, method="lrvb")
-    expected = densities({}, estimator.sample_posterior(5, random_state=0, method="lrvb"), X) * weights
+    data = estimator.to_arviz(X, sample_weight=weights, n_draws=5, random_state=0, method="lrvb")
+    expected = (
+        densities({}, estimator.sample_posterior(n_draws=5, random_state=0, method="lrvb"), X) * weights
+    )
     kept = weights > 0
     np.testing.assert_array_equal(data.log_likelihood["row"], np.flatnonzero(kept))
     np.testing.assert_allclose(data.log_likelihood["X"].to_numpy()[0], expected[:, kept], atol=1e-4)
@@ -173,7 +177,7 @@ def test_components_without_rows_count_by_their_weight(covariance_type):
     model, X = {"covariance_type": covariance_type, "reg_covar": 0.0}, overlapping(100)
     estimator = mixture(model, n_components=5).fit(X)
     assert estimator.n_occupied_ < 5
-    expected = densities(model, estimator.sample_posterior(20, random_state=0, method="lrvb"), X)
+    expected = densities(model, estimator.sample_posterior(n_draws=20, random_state=0, method="lrvb"), X)
     values = log_likelihood(estimator, X, n_draws=20, random_state=0)
     np.testing.assert_allclose(values, expected, rtol=1e-7, atol=1e-7)
 
@@ -289,7 +293,7 @@ def test_weights_have_noise_as_their_last_label():
     X = np.concatenate([overlapping(), [[15.0, -9.0], [-20.0, 4.0]]])
     estimator = mixture({"noise": True}).fit(X)
     data = estimator.to_arviz(X, n_draws=200, random_state=0, method="lrvb")
-    draws = estimator.sample_posterior(200, random_state=0, method="lrvb")
+    draws = estimator.sample_posterior(n_draws=200, random_state=0, method="lrvb")
     weights = data.posterior["weights"]
     assert weights.dims == ("chain", "draw", "label")
     assert weights.label.to_numpy().tolist() == ["0", "1", "noise"]

@@ -34,15 +34,15 @@ def shared(covariance_type):
 @by_type
 def test_draws_have_the_shapes_and_ranges_of_parameters(covariance_type):
     estimator = shared(covariance_type)
-    draws = estimator.sample_posterior(30, 0, "exact", waits())
+    draws = estimator.sample_posterior(n_draws=30, random_state=0, method="exact", X=waits())
     assert list(draws) == ["weights", "means", "precisions", "covariances"]
     for target, values in draws.items():
         assert values.shape == (30, *getattr(estimator, f"{target}_").shape)
     np.testing.assert_allclose(draws["weights"].sum(axis=1), 1)
     if covariance_type in ("full", "tied"):
         assert np.all(np.linalg.eigvalsh(draws["precisions"]) > 0)
-    again = estimator.sample_posterior(30, 0, "exact", waits())
-    others = estimator.sample_posterior(30, 1, "exact", waits())
+    again = estimator.sample_posterior(n_draws=30, random_state=0, method="exact", X=waits())
+    others = estimator.sample_posterior(n_draws=30, random_state=1, method="exact", X=waits())
     for target, values in draws.items():
         np.testing.assert_array_equal(again[target], values)
         assert np.any(others[target] != values)
@@ -52,8 +52,8 @@ def test_draws_have_the_shapes_and_ranges_of_parameters(covariance_type):
 def test_table_and_covariance_are_those_of_the_same_draws(covariance_type):
     estimator, X = shared(covariance_type), waits()
     asked = {"X": X, "random_state": 0, "method": "exact"}
-    table = estimator.posterior_summary(0.9, **asked)
-    plain = estimator.posterior_summary(0.9, method="lrvb")
+    table = estimator.posterior_summary(interval=0.9, **asked)
+    plain = estimator.posterior_summary(interval=0.9, method="lrvb")
     assert list(table.columns) == list(plain.columns)
     assert list(table.index) == list(plain.index)
     np.testing.assert_array_equal(table["mean_field_sd"], plain["mean_field_sd"])
@@ -72,7 +72,7 @@ def test_table_and_covariance_are_those_of_the_same_draws(covariance_type):
     assert np.all((table["lower"] < table["mean"]) & (table["mean"] < table["upper"]))
     some = estimator.posterior_summary(target="means", min_count=1, **asked)
     pd.testing.assert_series_equal(some["sd"], estimator.posterior_summary(target="means", **asked)["sd"])
-    more = estimator.posterior_summary(0.9, n_draws=2000, **asked)
+    more = estimator.posterior_summary(interval=0.9, n_draws=2000, **asked)
     np.testing.assert_allclose((more["mean"] - table["mean"]) / table["sd"], 0, atol=0.3)
     assert np.any(more["mean"] != table["mean"])
 
@@ -94,9 +94,9 @@ def test_the_right_error_bars_come_by_themselves():
     # The second question costs nothing, and has the same answer.
     pd.testing.assert_frame_equal(few.posterior_summary(), table)
     pd.testing.assert_frame_equal(few.posterior_summary(X=X, method="exact", random_state=0), table)
-    sds = np.sqrt(np.diag(few.get_posterior_covariance("means")))
+    sds = np.sqrt(np.diag(few.get_posterior_covariance(target="means")))
     np.testing.assert_allclose(sds, table["sd"].filter(like="mean["))
-    draws = few.sample_posterior(2000, 0)["means"].reshape(2000, -1)
+    draws = few.sample_posterior(n_draws=2000, random_state=0)["means"].reshape(2000, -1)
     np.testing.assert_allclose(draws.mean(axis=0), table["mean"].filter(like="mean["), atol=0.3 * sds.max())
     # Attributes stay linear response.
     np.testing.assert_allclose(few.means_std_.ravel() ** 2, np.diag(few.posterior_covariance_)[2:6])
@@ -134,8 +134,10 @@ def test_what_takes_long_is_not_done_unasked(monkeypatch):
 def test_older_names_mean_the_exact_posterior(method):
     estimator = fit()
     with pytest.warns(FutureWarning, match=f"method='{method}' is deprecated, and means method='exact'"):
-        draws = estimator.sample_posterior(10, 0, method, waits())
-    np.testing.assert_array_equal(draws["means"], estimator.sample_posterior(10, 0, "exact")["means"])
+        draws = estimator.sample_posterior(n_draws=10, random_state=0, method=method, X=waits())
+    np.testing.assert_array_equal(
+        draws["means"], estimator.sample_posterior(n_draws=10, random_state=0, method="exact")["means"]
+    )
 
 
 @by_type
@@ -179,9 +181,11 @@ def test_rows_in_parts_give_the_same(model):
         for target, values in expected.items():
             np.testing.assert_allclose(found[target], values, rtol=1e-6, atol=1e-8)
     checks = [
-        estimator.posterior_check(X, weights, 100, 0),
-        estimator.posterior_check(chunks, da.from_array(weights, chunks=70), 100, 0),
-        estimator.posterior_check(batches, None, 100, 0),
+        estimator.posterior_check(X, sample_weight=weights, n_draws=100, random_state=0),
+        estimator.posterior_check(
+            chunks, sample_weight=da.from_array(weights, chunks=70), n_draws=100, random_state=0
+        ),
+        estimator.posterior_check(batches, sample_weight=None, n_draws=100, random_state=0),
     ]
     for check in checks[1:]:
         np.testing.assert_allclose(check.mean_shift, checks[0].mean_shift, atol=1e-7)
@@ -191,10 +195,10 @@ def test_rows_in_parts_give_the_same(model):
 @pytest.mark.parametrize("solver", INFORMATION)
 def test_every_solver_gives_the_same(solver, monkeypatch):
     X = waits()
-    expected = fit().sample_posterior(20, 0, "exact", X)
+    expected = fit().sample_posterior(n_draws=20, random_state=0, method="exact", X=X)
     use_information(solver, monkeypatch)
     estimator = fit()
-    draws = estimator.sample_posterior(20, 0, "exact", X)
+    draws = estimator.sample_posterior(n_draws=20, random_state=0, method="exact", X=X)
     np.testing.assert_allclose(draws["means"], expected["means"], rtol=1e-3)
     np.testing.assert_allclose(
         estimator.posterior_check(X, random_state=0).mean_shift,
@@ -210,7 +214,10 @@ def test_units_and_origins_do_not_matter(covariance_type):
         fit(covariance_type),
         mixture({"covariance_type": covariance_type, "reg_covar": 0.0}).fit(1e3 * X - 1e5),
     )
-    checks = own.posterior_check(X, None, 500, 0), moved.posterior_check(1e3 * X - 1e5, None, 500, 0)
+    checks = (
+        own.posterior_check(X, sample_weight=None, n_draws=500, random_state=0),
+        moved.posterior_check(1e3 * X - 1e5, sample_weight=None, n_draws=500, random_state=0),
+    )
     assert checks[0].log_ratio_variance == pytest.approx(checks[1].log_ratio_variance, abs=0.02)
     np.testing.assert_allclose(checks[0].mean_shift, checks[1].mean_shift, atol=0.02)
     assert checks[0].log_evidence == pytest.approx(checks[1].log_evidence + X.size * np.log(1e3), abs=0.02)
@@ -219,16 +226,19 @@ def test_units_and_origins_do_not_matter(covariance_type):
 
 def test_a_pickle_and_a_copy_take_the_rows_again():
     estimator, X = fit(), waits()
-    expected = estimator.sample_posterior(10, 0, "exact", X)
+    expected = estimator.sample_posterior(n_draws=10, random_state=0, method="exact", X=X)
     for other in (pickle.loads(pickle.dumps(estimator)), copy.deepcopy(estimator)):
-        np.testing.assert_allclose(other.sample_posterior(10, 0, "exact", X)["means"], expected["means"])
+        np.testing.assert_allclose(
+            other.sample_posterior(n_draws=10, random_state=0, method="exact", X=X)["means"],
+            expected["means"],
+        )
 
 
 def test_bad_requests_are_refused():
     estimator, X = fit(), waits()
     copied = pickle.loads(pickle.dumps(estimator))
     for ask in (
-        functools.partial(copied.sample_posterior, 10, 0, "exact"),
+        functools.partial(copied.sample_posterior, method="exact"),
         functools.partial(copied.posterior_summary, method="exact"),
         functools.partial(copied.get_posterior_covariance, method="exact"),
     ):
@@ -237,15 +247,15 @@ def test_bad_requests_are_refused():
     for method in ("auto", "exact", "lrvb"):
         for other in (X[:-1], X + 1e-3):
             with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
-                estimator.sample_posterior(10, 0, method, other)
+                estimator.sample_posterior(n_draws=10, random_state=0, method=method, X=other)
         with pytest.raises(ValueError, match="Invalid value for 'n_draws'"):
-            estimator.sample_posterior(0, 0, method, X)
+            estimator.sample_posterior(n_draws=0, random_state=0, method=method, X=X)
     with pytest.raises(ValueError, match="Invalid value for 'n_draws'"):
         estimator.posterior_summary(method="exact", n_draws=0)
     with pytest.raises(
         ValueError, match="method must be 'auto', 'lrvb', 'exact', 'sandwich' or 'bootstrap', got 'mcmc'"
     ):
-        estimator.sample_posterior(10, 0, "mcmc", X)
+        estimator.sample_posterior(n_draws=10, random_state=0, method="mcmc", X=X)
     for unknown in (None, "mean_field"):
         with pytest.raises(ValueError, match="method must be 'auto', 'lrvb', 'exact', 'sandwich' or"):
             estimator.posterior_summary(method=unknown)
@@ -268,7 +278,9 @@ def test_an_improper_posterior_is_refused():
             estimator, X = fitted(model), overlapping()
             for ask in (
                 lambda estimator=estimator: estimator.posterior_check(overlapping()),
-                lambda estimator=estimator: estimator.sample_posterior(5, 0, "exact", overlapping()),
+                lambda estimator=estimator: estimator.sample_posterior(
+                    n_draws=5, random_state=0, method="exact", X=overlapping()
+                ),
             ):
                 with pytest.raises(ValueError, match="a mixture of several components has no posterior"):
                     ask()
@@ -294,8 +306,10 @@ def test_chains_that_have_not_converged_say_so():
 
 def test_linear_response_takes_the_training_rows_and_checks_them():
     estimator, X = fit(), waits()
-    draws = estimator.sample_posterior(10, 0, "lrvb", X)
-    np.testing.assert_array_equal(draws["means"], estimator.sample_posterior(10, 0, method="lrvb")["means"])
+    draws = estimator.sample_posterior(n_draws=10, random_state=0, method="lrvb", X=X)
+    np.testing.assert_array_equal(
+        draws["means"], estimator.sample_posterior(n_draws=10, random_state=0, method="lrvb")["means"]
+    )
     summary = estimator.posterior_summary(method="lrvb", X=X)
     np.testing.assert_allclose(summary, estimator.posterior_summary(method="lrvb"), rtol=1e-12)
     for ask in (estimator.sample_posterior, estimator.posterior_summary):
@@ -324,7 +338,7 @@ def test_draws_for_arviz_are_corrected():
     pytest.importorskip("arviz_base")
     estimator, X = fit(), waits()
     data = estimator.to_arviz(X, n_draws=20, random_state=0, method="exact")
-    draws = estimator.sample_posterior(20, 0, "exact", X)
+    draws = estimator.sample_posterior(n_draws=20, random_state=0, method="exact", X=X)
     np.testing.assert_array_equal(data.posterior["means"].to_numpy()[0], draws["means"])
 
 

@@ -102,13 +102,13 @@ def test_effects_on_the_end_of_an_interval_have_those_on_its_error_bar(n_compone
 
 def test_the_end_of_an_interval_is_that_of_linear_response():
     estimator = fitted({})
-    means = estimator.get_posterior_covariance("means", method="lrvb")
+    means = estimator.get_posterior_covariance(target="means", method="lrvb")
     sd = np.sqrt(means[0, 0] + means[2, 2] - 2.0 * means[0, 2])
     apart = estimator.means_[1, 0] - estimator.means_[0, 0]
-    found = estimator.deciding_rows(X, APART, threshold=0.5, interval=0.95, max_share=0.01)
+    found = estimator.deciding_rows(X, conclusion=APART, threshold=0.5, interval=0.95, max_share=0.01)
     assert found.conclusion == f"the lower end of the 95 % interval of {APART}"
     np.testing.assert_allclose(found.value, apart - 1.959963984540054 * sd)
-    above = estimator.deciding_rows(X, APART, threshold=9.0, interval=0.95, max_share=0.01)
+    above = estimator.deciding_rows(X, conclusion=APART, threshold=9.0, interval=0.95, max_share=0.01)
     np.testing.assert_allclose(above.value, apart + 1.959963984540054 * sd)
 
 
@@ -137,7 +137,7 @@ def test_a_fit_without_the_rows_confirms_it(model):
         {name: vars(estimator)[name] for name in ("means_", "lower_bound_", "covariances_")}
     )
     threshold = estimator.weights_[0] - np.sign(0.5 - 0.0) * 0.02
-    found = estimator.deciding_rows(X, "weight[0]", threshold)
+    found = estimator.deciding_rows(X, conclusion="weight[0]", threshold=threshold)
     assert found.found and not found.is_mode and not found.failure
     again = refitted_without(estimator, found.rows)
     np.testing.assert_allclose(found.confirmed, again.weights_[0], atol=1e-6)
@@ -148,7 +148,7 @@ def test_a_fit_without_the_rows_confirms_it(model):
     assert found.first_order_rows == len(found.first_order_path) - 1
     np.testing.assert_allclose(found.path[-1], (len(found.rows), found.confirmed))
     # By falling effect, of which the first so many sum to the prediction.
-    effects = estimator.influence(X, "weights", "weight")[:, 0]
+    effects = estimator.influence(X, target="weights", perturb="weight")[:, 0]
     assert np.all(np.diff(effects[found.rows]) <= 1e-12)
     np.testing.assert_allclose(found.predicted, found.value - effects[found.rows].sum(), atol=1e-9)
     assert (
@@ -170,7 +170,7 @@ def test_a_fit_without_the_rows_confirms_it(model):
 def test_brute_force_finds_no_set_smaller_by_two(n_components, conclusion, threshold):
     rows = np.random.default_rng(3).normal(size=(12, 2)) + np.repeat([[0, 0], [5, 0.8]], [7, 5], axis=0)
     estimator = mixture(EXCHANGEABLE, n_components).fit(rows)
-    found = estimator.deciding_rows(rows, conclusion, threshold, max_share=0.5)
+    found = estimator.deciding_rows(rows, conclusion=conclusion, threshold=threshold, max_share=0.5)
     assert found.found and len(found.rows) <= 4
     base = Optimum(estimator, rows_of(estimator, rows))
     number = checked_conclusion(estimator, conclusion, threshold, None)
@@ -196,7 +196,7 @@ def with_a_clump(seed, n=100, slope=-0.4, far=10.0):
 def test_rows_that_hide_each_other_are_found(seed):
     rows = with_a_clump(seed)
     estimator = mixture({}, 1).fit(rows)
-    found = estimator.deciding_rows(rows, "covariance[0,x0,x1]")
+    found = estimator.deciding_rows(rows, conclusion="covariance[0,x0,x1]")
     assert found.value > 0 > found.confirmed and found.found
     assert found.first_order_rows is None  # To first order no tenth of the rows is enough.
     assert len(found.rows) <= CLUMP and found.rows.min() >= len(rows) - CLUMP
@@ -212,7 +212,9 @@ def test_another_optimum_is_told_from_rows():
         "moves": None,
     }
     estimator = mixture(start).set_params(random_state=30).fit(rows)
-    found = estimator.deciding_rows(rows, lambda fit: fit.covariances_[0, 0, 0] - fit.covariances_[1, 0, 0])
+    found = estimator.deciding_rows(
+        rows, conclusion=lambda fit: fit.covariances_[0, 0, 0] - fit.covariances_[1, 0, 0]
+    )
     assert found.is_mode and not found.found and found.confirmed < 0 < found.value
     better = mixture({**start, "moves": "search"}).set_params(random_state=30).fit(rows)
     np.testing.assert_allclose(found.mode_gain, better.lower_bound_ - estimator.lower_bound_, atol=1e-5)
@@ -222,7 +224,7 @@ def test_another_optimum_is_told_from_rows():
 def test_a_better_optimum_on_the_way_is_said():
     rows, start = overlapping(40, seed=3), {**EXCHANGEABLE, "init_params": "random_from_data", "moves": None}
     estimator = mixture(start).set_params(random_state=3).fit(rows)
-    found = estimator.deciding_rows(rows, "mean[1,x1]", max_share=0.15)
+    found = estimator.deciding_rows(rows, conclusion="mean[1,x1]", max_share=0.15)
     assert found.found
     again = mixture(start, init_params=found.refit.predict_proba(rows), tol=1e-9).fit(rows)
     np.testing.assert_allclose(found.mode_gain, again.lower_bound_ - estimator.lower_bound_, atol=1e-5)
@@ -232,14 +234,14 @@ def test_a_better_optimum_on_the_way_is_said():
 def test_rows_that_are_not_needed_are_put_back():
     rows = overlapping(150, seed=3)
     estimator = mixture(EXCHANGEABLE).fit(rows)
-    found = estimator.deciding_rows(rows, more_in_first)
+    found = estimator.deciding_rows(rows, conclusion=more_in_first)
     assert found.found and found.path[:, 0].max() > len(found.rows) == found.path[-1, 0]
 
 
 def test_none_of_few_rows_can_be_put_back():
     rows = overlapping(40)
     estimator = mixture(EXCHANGEABLE).fit(rows)
-    found = estimator.deciding_rows(rows, "mean[1,x1]", max_share=0.2)
+    found = estimator.deciding_rows(rows, conclusion="mean[1,x1]", max_share=0.2)
     assert found.found and len(found.rows) > 1
     for row in found.rows:
         without_others = refitted_without(estimator, np.setdiff1d(found.rows, row), rows)
@@ -256,15 +258,15 @@ def test_a_row_without_which_there_is_no_fit_is_passed_over():
         return fit.means_[0, 0]
 
     threshold = estimator.means_[0, 0] - 0.1
-    assert 40 in estimator.deciding_rows(rows, "mean[0,x0]", threshold).rows
-    found = estimator.deciding_rows(rows, mean_while_the_far_row_is_there, threshold)
+    assert 40 in estimator.deciding_rows(rows, conclusion="mean[0,x0]", threshold=threshold).rows
+    found = estimator.deciding_rows(rows, conclusion=mean_while_the_far_row_is_there, threshold=threshold)
     assert found.found and 40 not in found.rows and not found.failure
 
 
 def test_a_refit_that_does_not_arrive_is_no_answer(monkeypatch):
     monkeypatch.setattr("sklearn_lrvb.mixtures.refit._MOST_STEPS", 1)
     estimator = fitted({})
-    found = estimator.deciding_rows(X, "weight[0]", estimator.weights_[0] - 0.02)
+    found = estimator.deciding_rows(X, conclusion="weight[0]", threshold=estimator.weights_[0] - 0.02)
     assert not found.found and found.failure == "the refit did not converge." and found.n_refits > 10
 
 
@@ -282,24 +284,26 @@ def test_which_of_two_numbers_of_components():
 
 def test_where_none_is_found_it_says_so():
     estimator = fitted({})
-    found = estimator.deciding_rows(X, APART, threshold=-5.0, max_share=0.02)
+    found = estimator.deciding_rows(X, conclusion=APART, threshold=-5.0, max_share=0.02)
     assert not found.found and not found.is_mode and found.first_order_rows is None
     assert found.share <= 0.02 and found.refit is not None
     assert found.verdict.startswith("No rows found that decide whether") and "no proof" in found.verdict
-    nothing = estimator.deciding_rows(X, lambda fit: 1.0)
+    nothing = estimator.deciding_rows(X, conclusion=lambda fit: 1.0)
     assert not len(nothing.rows) and nothing.refit is None and nothing.confirmed == 1.0
     assert (
         nothing.verdict
         == "No rows found that decide whether the conclusion is above 0: to first order none that max_share "
         "allows moves it to 0."
     )
-    assert "none that max_share allows" in estimator.deciding_rows(X, APART, max_share=0.004).verdict
+    assert (
+        "none that max_share allows" in estimator.deciding_rows(X, conclusion=APART, max_share=0.004).verdict
+    )
 
 
 def test_what_no_rows_can_change_takes_no_endless_search(monkeypatch):
     monkeypatch.setattr("sklearn_lrvb.mixtures.conclusions.deciding_rows.MOST_REFITS", 40)
     estimator = fitted(EXCHANGEABLE)
-    found = estimator.deciding_rows(X, lambda fit: max(fit.weights_), threshold=0.5, max_share=0.9)
+    found = estimator.deciding_rows(X, conclusion=lambda fit: max(fit.weights_), threshold=0.5, max_share=0.9)
     assert not found.found and found.n_refits == 40 and "40 refits were not enough" in found.verdict
 
 
@@ -309,7 +313,7 @@ def test_where_a_refit_fails_it_says_so():
     )
     estimator = mixture({"prior": "flat"}).fit(rows)
     small = int(estimator.weights_.argmin())
-    found = estimator.deciding_rows(rows, f"weight[{small}]", threshold=0.001)
+    found = estimator.deciding_rows(rows, conclusion=f"weight[{small}]", threshold=0.001)
     assert not found.found and "has no posterior" in found.failure
     assert found.failure in found.verdict
 
@@ -319,7 +323,7 @@ def test_where_a_refit_fails_it_says_so():
         return fit.weights_[0]
 
     estimator = fitted({})
-    found = estimator.deciding_rows(X, fails_elsewhere, threshold=estimator.weights_[0] - 0.03)
+    found = estimator.deciding_rows(X, conclusion=fails_elsewhere, threshold=estimator.weights_[0] - 0.03)
     assert not found.found and "raised KeyError: 'no such cluster'" in found.failure
     assert len(found.rows) > 0 and found.confirmed >= estimator.weights_[0] - 0.01
 
@@ -393,7 +397,7 @@ def test_many_rows_take_few_refits(monkeypatch):
     monkeypatch.setattr("sklearn_lrvb.mixtures.conclusions.deciding_rows._MANY_ROWS", 100)
     estimator = fitted({})
     apart = estimator.means_[1, 0] - estimator.means_[0, 0]
-    found = estimator.deciding_rows(X, APART, apart - 0.15)
+    found = estimator.deciding_rows(X, conclusion=APART, threshold=apart - 0.15)
     assert found.found and len(found.path) <= 3 < found.first_order_rows
 
 
@@ -402,11 +406,11 @@ def test_a_weight_is_so_many_rows():
     estimator = mixture(EXCHANGEABLE).fit(X, sample_weight=weights)
     copies = np.repeat(np.arange(len(X)), weights.astype(int))
     threshold = estimator.weights_[0] - 0.03
-    found = estimator.deciding_rows(X, "weight[0]", threshold, sample_weight=weights)
+    found = estimator.deciding_rows(X, conclusion="weight[0]", threshold=threshold, sample_weight=weights)
     assert found.found and found.share == weights[found.rows].sum() / weights.sum()
     # Copies of a row as one group: the weighted row.
     repeated = mixture(EXCHANGEABLE, init_params=estimator.predict_proba(X[copies])).fit(X[copies])
-    by_group = repeated.deciding_rows(X[copies], "weight[0]", threshold, groups=copies)
+    by_group = repeated.deciding_rows(X[copies], conclusion="weight[0]", threshold=threshold, groups=copies)
     np.testing.assert_array_equal(by_group.groups, found.rows)
     np.testing.assert_allclose(by_group.confirmed, found.confirmed, atol=1e-6)
 
@@ -414,7 +418,9 @@ def test_a_weight_is_so_many_rows():
 def test_whole_groups_are_left_out():
     names = np.array([f"patient {k:02d}" for k in np.random.default_rng(0).permutation(240) // 6])
     estimator = fitted({})
-    found = estimator.deciding_rows(X, "weight[0]", estimator.weights_[0] - 0.02, groups=names)
+    found = estimator.deciding_rows(
+        X, conclusion="weight[0]", threshold=estimator.weights_[0] - 0.02, groups=names
+    )
     assert found.found and found.n_groups == 40
     np.testing.assert_array_equal(found.rows, np.flatnonzero(np.isin(names, found.groups)))
     np.testing.assert_allclose(
@@ -434,7 +440,7 @@ def test_every_table_that_a_fit_takes(form):
     name = "mean[1,a - b] - mean[0,a - b]" if form == "frame" else APART
     estimator = mixture({}).fit(rows)
     apart = estimator.means_[1, 0] - estimator.means_[0, 0]
-    found = estimator.deciding_rows(rows, name, apart - 0.1)
+    found = estimator.deciding_rows(rows, conclusion=name, threshold=apart - 0.1)
     assert found.found and found.conclusion == name
     np.testing.assert_allclose(found.confirmed, np.diff(found.refit.means_[:, 0])[0], atol=1e-9)
 
@@ -443,8 +449,8 @@ def test_units_and_origin_do_not_matter():
     estimator = fitted({"prior": "flat"})
     moved = mixture({"prior": "flat"}, init_params=estimator.predict_proba(X)).fit(1e3 * X + 1e5)
     apart = estimator.means_[1, 0] - estimator.means_[0, 0]
-    found = estimator.deciding_rows(X, APART, apart - 0.2)
-    again = moved.deciding_rows(1e3 * X + 1e5, APART, 1e3 * (apart - 0.2))
+    found = estimator.deciding_rows(X, conclusion=APART, threshold=apart - 0.2)
+    again = moved.deciding_rows(1e3 * X + 1e5, conclusion=APART, threshold=1e3 * (apart - 0.2))
     np.testing.assert_array_equal(again.rows, found.rows)
     np.testing.assert_allclose(again.confirmed, 1e3 * found.confirmed, rtol=1e-5)
 
@@ -455,7 +461,7 @@ def test_units_and_origin_do_not_matter():
 def test_the_result_can_be_shown_and_pickled(capsys):
     estimator = mixture({}, verbose=1).fit(X)
     capsys.readouterr()
-    found = estimator.deciding_rows(X, "weight[0]", estimator.weights_[0] - 0.01)
+    found = estimator.deciding_rows(X, conclusion="weight[0]", threshold=estimator.weights_[0] - 0.01)
     assert capsys.readouterr().out.startswith("deciding_rows\n")
     assert f"{len(found.rows)} of 240 rows" in repr(found) and "refitted" in repr(found)
     assert "<b>" in found._repr_html_() and found.verdict.split(":")[0] in found._repr_html_()
@@ -517,4 +523,4 @@ def test_rivals_that_do_not_compare_are_refused():
     with pytest.raises(ValueError, match="known up to a factor"):
         flat[0].deciding_rows(X, rival=flat[1])
     with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
-        estimator.deciding_rows(X[:-1], APART)
+        estimator.deciding_rows(X[:-1], conclusion=APART)

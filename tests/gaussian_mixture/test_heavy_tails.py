@@ -60,7 +60,9 @@ def flat_influence(model, estimator, row, perturb):
     """Of all parameters, (D, ...)."""
     found = []
     for target in estimator._uncertainty.targets.parameters:
-        values = np.moveaxis(estimator.influence(row, target, perturb), 0, -1)  # (..., 1) or (..., P, 1)
+        values = np.moveaxis(
+            estimator.influence(row, target=target, perturb=perturb), 0, -1
+        )  # (..., 1) or (..., P, 1)
         values = np.moveaxis(values[..., 0], -1, 0) if perturb == "location" else values[None, ..., 0]
         flat = [unique(model, one) if target == "precisions" else np.ravel(one) for one in values]
         found.append(np.stack(flat, axis=1))
@@ -105,7 +107,7 @@ def test_many_degrees_of_freedom_are_normal(model):
     assert (np.abs(student.posterior_mean_ - normal.posterior_mean_) / sd).max() < 1e-6
     np.testing.assert_allclose(student.posterior_std_, sd, rtol=1e-6)
     for target in TARGETS:
-        error = student.influence(rows, target) - normal.influence(rows, target)
+        error = student.influence(rows, target=target) - normal.influence(rows, target=target)
         assert (np.abs(error) / deviations_of(normal, target)[..., None]).max() < 1e-6
     np.testing.assert_allclose(student.leverage(rows), normal.leverage(rows), rtol=1e-6)
     left_out = [estimator.loo_score_samples(rows) for estimator in (normal, student)]
@@ -144,7 +146,9 @@ def test_the_influence_of_far_rows_is_bounded(model):
     # up to the logarithm of the distance, where degrees of freedom respond; that of normal rows is its square
     rows = np.array([[4e3, 3e3], [4e5, 3e5]])
     for target in TARGETS:
-        near, far = np.abs(fitted(model).influence(rows, target, perturb="weight")).reshape(2, -1).max(axis=1)
+        near, far = (
+            np.abs(fitted(model).influence(rows, target=target, perturb="weight")).reshape(2, -1).max(axis=1)
+        )
         assert far < 2.0 * near
 
 
@@ -248,7 +252,7 @@ def test_covariances_are_left_out_of_tables_where_draws_or_resamples_have_none()
         with pytest.raises(ValueError, match=rf"{reason}.*target='scales'"):
             estimator.posterior_summary(target="covariances", **asked)
         with pytest.raises(ValueError, match=reason):
-            estimator.get_posterior_covariance(["means", "covariances"], **asked)
+            estimator.get_posterior_covariance(target=["means", "covariances"], **asked)
 
 
 @pytest.mark.parametrize("tails", ["student", "student_by_component"])
@@ -259,7 +263,9 @@ def test_intervals_of_covariances_have_no_end_where_those_of_tails_reach_two(tai
     levels = 1.0 - 2.0 * stats.norm.cdf(-np.log(nu / 2.0) * nu / deviations)
     for k, level in enumerate(levels):
         for interval, is_beyond in ((level - 1e-6, False), (0.5 * (1.0 + level), True)):
-            summary = estimator.posterior_summary(interval, ["tails", "covariances"], method="lrvb")
+            summary = estimator.posterior_summary(
+                interval=interval, target=["tails", "covariances"], method="lrvb"
+            )
             of_tail = summary.loc["tail[all]" if tails == "student" else f"tail[{k}]"]
             of_variance = summary.loc[f"covariance[{k},x0,x0]"]
             assert (of_tail["lower"] < 2.0) == np.isinf(of_variance["upper"]) == is_beyond
@@ -353,7 +359,7 @@ def test_the_shape_of_the_tails_does_not_depend_on_the_number_of_components(tail
     assert np.shape(estimator.tails_) == np.shape(estimator.tails_std_) == shape
     assert estimator.posterior_names_[-1] == f"log_{name}"
     assert estimator.posterior_summary(target="tails", random_state=0).index.tolist() == [name]
-    drawn = estimator.sample_posterior(4, random_state=0, method="lrvb")["tails"]
+    drawn = estimator.sample_posterior(n_draws=4, random_state=0, method="lrvb")["tails"]
     assert drawn.shape == (4, *shape)
     copy = pickle.loads(pickle.dumps(estimator))
     np.testing.assert_array_equal(copy.tails_, estimator.tails_)
@@ -389,7 +395,7 @@ def test_parts_that_a_fit_does_not_have_are_refused_by_name():
     normal, fixed = mixture({}).fit(X), mixture({"tails": 4.0}).fit(X)
     for estimator, name in ((normal, "scales"), (normal, "tails"), (fixed, "tails"), (fixed, "log_tails")):
         with pytest.raises(ValueError, match=f"target='{name}' belongs to fits with tails="):
-            estimator.influence(X, name)
+            estimator.influence(X, target=name)
         assert not hasattr(estimator, f"{name}_std_")
     with pytest.raises(ValueError, match=r"no dual solver.*primal"):
         estimator._uncertainty.source.information(1, "dual")
@@ -462,10 +468,12 @@ def test_as_many_components_as_rows_start_from_all_of_them():
 
 def test_rows_that_decide_the_degrees_of_freedom_are_found():
     estimator = mixture({"tails": "student"}, 1).fit(X[:53])
-    named = estimator.deciding_rows(X[:53], "tail[all]", threshold=1.5 * estimator.tails_, max_share=0.3)
+    named = estimator.deciding_rows(
+        X[:53], conclusion="tail[all]", threshold=1.5 * estimator.tails_, max_share=0.3
+    )
     assert named.found and named.confirmed > 1.5 * estimator.tails_
     by_function = estimator.deciding_rows(
-        X[:53], lambda m: float(m.tails_), threshold=1.5 * estimator.tails_, max_share=0.3
+        X[:53], conclusion=lambda m: float(m.tails_), threshold=1.5 * estimator.tails_, max_share=0.3
     )
     np.testing.assert_array_equal(by_function.rows, named.rows)
     np.testing.assert_allclose(by_function.first_order_path, named.first_order_path, rtol=1e-4)

@@ -41,7 +41,7 @@ def test_means_and_deviations_are_those_of_draws(model):
     imputed, std = estimator.impute(holed(), return_std=True)
     np.testing.assert_array_equal(imputed[~HIDDEN], holed()[~HIDDEN])
     assert not std[~HIDDEN].any()
-    copies = estimator.sample_imputations(holed(), 200, random_state=0)
+    copies = estimator.sample_imputations(holed(), n_imputations=200, random_state=0)
     np.testing.assert_array_equal(
         copies[:, ~HIDDEN], np.broadcast_to(holed()[~HIDDEN], (200, (~HIDDEN).sum()))
     )
@@ -93,7 +93,7 @@ def test_frames_give_frames():
     frame = pd.DataFrame(holed(), columns=list("abc"), index=np.arange(len(holed())) + 5)
     estimator = mixture({}, 2).fit(frame)
     imputed, std = estimator.impute(frame, return_std=True)
-    for table in (imputed, std, *estimator.sample_imputations(frame, 2, random_state=0)):
+    for table in (imputed, std, *estimator.sample_imputations(frame, n_imputations=2, random_state=0)):
         assert list(table.columns) == list("abc")
         assert table.index.equals(frame.index)
         assert not table.isna().any(axis=None)
@@ -111,10 +111,10 @@ def test_types_and_complete_rows_are_kept():
     estimator = fitted({"covariance_type": "full"})
     single = holed().astype(np.float32)
     assert estimator.impute(single).dtype == np.float32
-    assert estimator.sample_imputations(single, 2, random_state=0).dtype == np.float32
+    assert estimator.sample_imputations(single, n_imputations=2, random_state=0).dtype == np.float32
     complete = three_blobs(20, 3)
     np.testing.assert_array_equal(estimator.impute(complete), complete)
-    np.testing.assert_array_equal(estimator.sample_imputations(complete, 2)[1], complete)
+    np.testing.assert_array_equal(estimator.sample_imputations(complete, n_imputations=2)[1], complete)
     batches = [holed()[:50], holed()[50:]]
     imputed, std = estimator.impute(batches, return_std=True)
     expected, expected_std = estimator.impute(holed(), return_std=True)
@@ -135,7 +135,7 @@ def test_dask_rows_are_imputed_lazily():
 def test_bad_arguments_are_refused():
     estimator = fitted({"covariance_type": "full"})
     with pytest.raises(ValueError, match=r"n_imputations.*at least one imputation"):
-        estimator.sample_imputations(holed(), 0)
+        estimator.sample_imputations(holed(), n_imputations=0)
     with pytest.raises(ValueError, match="takes rows in memory, but X is a source of batches"):
         estimator.sample_imputations([holed()[:50], holed()[50:]])
     with pytest.raises(ValueError, match="3 features"):

@@ -140,24 +140,44 @@ QUESTIONS = {
     "posterior_covariance_": lambda estimator: estimator.posterior_covariance_,
     "loo_score_samples": lambda estimator: estimator.loo_score_samples(overlapping(100)),
     "influence": lambda estimator: estimator.influence(overlapping(100)),
-    "sample_posterior": lambda estimator: estimator.sample_posterior(9, random_state=0, method="lrvb")[
-        "precisions"
-    ],
-    "posterior_check": lambda estimator: estimator.posterior_check(overlapping(100), None, 100, 0).mean_shift,
-    "exact": lambda estimator: estimator.sample_posterior(9, 0, "exact", overlapping(100))["means"],
-    "more draws": lambda estimator: estimator.sample_posterior(250, 0, "exact", overlapping(100))["means"],
-    "sandwich": lambda estimator: estimator.get_posterior_covariance("means", "sandwich", X=overlapping(100)),
+    "sample_posterior": lambda estimator: estimator.sample_posterior(
+        n_draws=9, random_state=0, method="lrvb"
+    )["precisions"],
+    "posterior_check": lambda estimator: (
+        estimator.posterior_check(
+            overlapping(100), sample_weight=None, n_draws=100, random_state=0
+        ).mean_shift
+    ),
+    "exact": lambda estimator: estimator.sample_posterior(
+        n_draws=9, random_state=0, method="exact", X=overlapping(100)
+    )["means"],
+    "more draws": lambda estimator: estimator.sample_posterior(
+        n_draws=250, random_state=0, method="exact", X=overlapping(100)
+    )["means"],
+    "sandwich": lambda estimator: estimator.get_posterior_covariance(
+        target="means", method="sandwich", X=overlapping(100)
+    ),
     "groups": lambda estimator: estimator.get_posterior_covariance(
-        "means", X=overlapping(100), groups=np.arange(100) // 5
+        target="means", X=overlapping(100), groups=np.arange(100) // 5
     ),
     "bootstrap": lambda estimator: estimator.get_posterior_covariance(
-        "means", "bootstrap", overlapping(100), None, 5, 0, groups=np.arange(100) // 5
+        target="means",
+        method="bootstrap",
+        X=overlapping(100),
+        sample_weight=None,
+        n_draws=5,
+        random_state=0,
+        groups=np.arange(100) // 5,
     ),
     "deciding_rows": lambda estimator: (
-        estimator.deciding_rows(overlapping(100), "weight[0]", estimator.weights_[0] - 0.02).confirmed
+        estimator.deciding_rows(
+            overlapping(100), conclusion="weight[0]", threshold=estimator.weights_[0] - 0.02
+        ).confirmed
     ),
     "partition_posterior": lambda estimator: (
-        estimator.partition_posterior(overlapping(100), None, 5, "lrvb", random_state=0).affinity
+        estimator.partition_posterior(
+            overlapping(100), sample_weight=None, n_draws=5, method="lrvb", random_state=0
+        ).affinity
     ),
     "pickle": lambda estimator: pickle.loads(pickle.dumps(estimator)).means_std_,
 }

@@ -135,13 +135,13 @@ def answers(estimator):
     has_prior = estimator.prior == "conjugate"
     return {
         **(estimator.prior_sensitivity("means") if has_prior else {}),
-        "influence": estimator.influence(X, "means"),
+        "influence": estimator.influence(X, target="means"),
         "leverage": estimator.leverage(X),
         "left out": estimator.loo_score_samples(X),
         "imputed": estimator.impute(X, return_std=True)[1],
         "lost": estimator.missing_information(X).to_numpy(),
         "evidence": estimator.log_evidence_,
-        "draws": estimator.sample_posterior(5, random_state=0, method="lrvb")["means"],
+        "draws": estimator.sample_posterior(n_draws=5, random_state=0, method="lrvb")["means"],
         "copy": pickle.loads(pickle.dumps(estimator)).posterior_covariance_,
     }
 
@@ -222,7 +222,7 @@ def test_influence_is_the_derivative_of_refits(model, perturbation):
         moved[:, row, seen] += [step, -step]
     up, down = (values_of_all(refitted(estimator, *changed)) for changed in zip(moved, weights, strict=True))
     for target, above, below in zip(TARGETS, up, down, strict=True):
-        influence = estimator.influence(X, target, perturb=perturb)[row]
+        influence = estimator.influence(X, target=target, perturb=perturb)[row]
         if perturb == "location":
             assert np.array_equal(np.isnan(influence), np.broadcast_to(np.isnan(X[row]), influence.shape))
             influence = influence[..., seen]
@@ -267,7 +267,7 @@ def test_moving_a_whole_column_moves_the_means_with_it(model):
     estimator, X = fitted(model), holed()
     if estimator.prior == "conjugate":
         estimator = refitted(estimator, mean_precision_prior=1e-7)
-    influence = np.nansum(estimator.influence(X, "means"), axis=0)
+    influence = np.nansum(estimator.influence(X, target="means"), axis=0)
     np.testing.assert_allclose(influence, np.broadcast_to(np.eye(3), influence.shape), atol=1e-5)
 
 

@@ -143,11 +143,11 @@ def test_samples_are_rows_of_the_components(model):
 
 def test_its_weight_decides_by_name():
     estimator = mixture(FULL, 3).fit(X)
-    found = estimator.deciding_rows(X, "weight[noise]", threshold=estimator.noise_weight_ - 0.01)
+    found = estimator.deciding_rows(X, conclusion="weight[noise]", threshold=estimator.noise_weight_ - 0.01)
     assert found.conclusion == "weight[noise]"
     np.testing.assert_array_equal(estimator.predict(X[found.rows]), -1)
     by_function = estimator.deciding_rows(
-        X, lambda mixture: mixture.noise_weight_, threshold=estimator.noise_weight_ - 0.01
+        X, conclusion=lambda mixture: mixture.noise_weight_, threshold=estimator.noise_weight_ - 0.01
     )
     np.testing.assert_array_equal(by_function.rows, found.rows)
 

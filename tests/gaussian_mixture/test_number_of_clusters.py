@@ -242,7 +242,7 @@ def test_scores_are_those_of_the_fits(by_scores):
     for i, (k, fit) in enumerate(result.estimators_.items()):
         again = mixture(model, n_components=k).fit(X, sample_weight=weights)
         assert result.scores["lower_bound"][i] == fit.lower_bound_ == again.lower_bound_
-        scores = again.loo_score_samples(X, weights)
+        scores = again.loo_score_samples(X, sample_weight=weights)
         assert result.scores["leave_one_out"][i] == pytest.approx(weights @ scores, rel=1e-12)
         assert result.n_occupied[i] == again.n_occupied_
     assert np.any(result.n_occupied < result.n_components)
@@ -250,7 +250,7 @@ def test_scores_are_those_of_the_fits(by_scores):
 
 def test_the_standard_error_is_that_of_a_sum_over_rows(by_scores):
     _, weights, result = by_scores
-    rows = {k: fit.loo_score_samples(X, weights) for k, fit in result.estimators_.items()}
+    rows = {k: fit.loo_score_samples(X, sample_weight=weights) for k, fit in result.estimators_.items()}
     best = result.best_["leave_one_out"]
     for k, error in zip(result.n_components.tolist(), result.leave_one_out_std_error, strict=True):
         differences = np.repeat(rows[k] - rows[best], weights.astype(int))

@@ -64,7 +64,7 @@ def everything(X, weights, **parameters):
     """A fit, and every method that passes over rows."""
     fit = mixture(parameters, 2).fit(X, sample_weight=weights)
     fit.predict(X), fit.predict_proba(X, return_std=True), fit.score_samples(X, return_std=True)
-    fit.influence(X), fit.influence(X, "covariances", "weight")
+    fit.influence(X), fit.influence(X, target="covariances", perturb="weight")
     fit.influence(X, out=np.empty((len(X), 2, X.shape[1], X.shape[1]), dtype=np.float32))
     fit.leverage(X), fit.loo_score_samples(X, sample_weight=weights)
     sampler = PosteriorSampler(uncertainty_of(fit))
@@ -72,10 +72,10 @@ def everything(X, weights, **parameters):
     sampler.log_likelihood(rows, parameters)
     log_likelihood(rows, parameters), log_likelihood_and_moments(rows, parameters)
     moments_of_random_assignments(rows, parameters, 0)
-    fit.get_posterior_covariance("means", method="sandwich", X=X, sample_weight=weights)
+    fit.get_posterior_covariance(target="means", method="sandwich", X=X, sample_weight=weights)
     groups = np.arange(len(X)) % 20
-    fit.get_posterior_covariance("means", X=X, sample_weight=weights, groups=groups)
-    fit.leverage(X, groups), fit.influence(X, "means", "weight", groups=groups)
+    fit.get_posterior_covariance(target="means", X=X, sample_weight=weights, groups=groups)
+    fit.leverage(X, groups=groups), fit.influence(X, target="means", perturb="weight", groups=groups)
     for solver in INFORMATION:
         covariance = covariance_by(solver, fit, "weights", X=X, sample_weight=weights)
     return fit, covariance

@@ -129,8 +129,8 @@ ROW_WISE = {
     "predict": lambda fit, X: fit.predict(X),
     "predict_proba": lambda fit, X: fit.predict_proba(X, return_std=True),
     "score_samples": lambda fit, X: fit.score_samples(X, return_std=True),
-    "influence of places": lambda fit, X: fit.influence(X, "covariances"),
-    "influence of weights": lambda fit, X: fit.influence(X, "means", "weight"),
+    "influence of places": lambda fit, X: fit.influence(X, target="covariances"),
+    "influence of weights": lambda fit, X: fit.influence(X, target="means", perturb="weight"),
     "leverage": lambda fit, X: fit.leverage(X),
 }
 
@@ -156,7 +156,7 @@ def assert_same_answers(fit, reference, X, weights, given, given_weights):
         reference.score(X, sample_weight=weights), rel=1e-11
     )
     one, other = (
-        estimator.get_posterior_covariance("means", method="sandwich", X=rows, **keywords)
+        estimator.get_posterior_covariance(target="means", method="sandwich", X=rows, **keywords)
         for estimator, rows, keywords in (
             (fit, given, given_weights),
             (reference, X, {"sample_weight": weights}),
@@ -752,7 +752,7 @@ def test_rows_given_again_are_compared_and_no_more():
     begun = source.n_begun
     np.testing.assert_allclose(fit.predict(source), fit.predict(three_blobs()))
     of_question = source.n_begun - begun
-    fit.get_posterior_covariance("means", X=source, method="lrvb")
+    fit.get_posterior_covariance(target="means", X=source, method="lrvb")
     # Rows that count are surveyed first, then compared with those of the fit.
     assert source.n_begun - begun - of_question == of_question + 1
 

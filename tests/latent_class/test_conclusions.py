@@ -242,7 +242,7 @@ def test_other_criteria_are_those_of_the_fits():
         fit = found.estimators_[k]
         assert found.scores["lower_bound"][place] == fit.lower_bound_
         some = WEIGHTS > 0
-        scores = fit.loo_score_samples(X[some], WEIGHTS[some])
+        scores = fit.loo_score_samples(X[some], sample_weight=WEIGHTS[some])
         assert found.scores["leave_one_out"][place] == pytest.approx(np.sum(WEIGHTS[some] * scores))
 
 
@@ -298,7 +298,11 @@ def test_a_fit_without_the_rows_confirms_it(name):
     entry = fit.posterior_summary(method="lrvb", target="tables").index[0]
     value = fit.posterior_summary(method="lrvb", target="tables")["mean"].iloc[0]
     found = fit.deciding_rows(
-        problem.X, entry, value * 1.02, sample_weight=problem.sample_weight, max_share=0.4
+        problem.X,
+        conclusion=entry,
+        threshold=value * 1.02,
+        sample_weight=problem.sample_weight,
+        max_share=0.4,
     )
     assert found.found
     weights = np.ones(len(problem.X)) if problem.sample_weight is None else problem.sample_weight.copy()
@@ -308,7 +312,7 @@ def test_a_fit_without_the_rows_confirms_it(name):
     assert again == pytest.approx(found.confirmed, rel=1e-5)
     assert (again > value * 1.02) and value < value * 1.02
     # The first-order prediction is the sum of the influence of the rows that go.
-    moved = fit.influence(problem.X, "tables")[:, 0, 0] * (
+    moved = fit.influence(problem.X, target="tables")[:, 0, 0] * (
         1.0 if problem.sample_weight is None else problem.sample_weight
     )
     assert found.predicted == pytest.approx(value - moved[found.rows].sum(), rel=1e-6)
@@ -318,17 +322,23 @@ def test_functions_intervals_groups_and_rivals():
     X = categories()
     fit = LRVBLatentClassMixture(n_components=2, random_state=0).fit(X)
     gap = float(fit.weights_[0] - fit.weights_[1])
-    by_name = fit.deciding_rows(X, "weight[0] - weight[1]", gap - 0.05)
-    by_function = fit.deciding_rows(X, lambda mixture: mixture.weights_[0] - mixture.weights_[1], gap - 0.05)
+    by_name = fit.deciding_rows(X, conclusion="weight[0] - weight[1]", threshold=gap - 0.05)
+    by_function = fit.deciding_rows(
+        X, conclusion=lambda mixture: mixture.weights_[0] - mixture.weights_[1], threshold=gap - 0.05
+    )
     np.testing.assert_array_equal(by_name.rows, by_function.rows)
     of_table = fit.deciding_rows(
-        X, lambda mixture: mixture.tables_["smokes"].loc[0, "yes"], fit.tables_["smokes"].loc[0, "yes"] - 0.01
+        X,
+        conclusion=lambda mixture: mixture.tables_["smokes"].loc[0, "yes"],
+        threshold=fit.tables_["smokes"].loc[0, "yes"] - 0.01,
     )
     assert of_table.found
-    end = fit.deciding_rows(X, "weight[0]", fit.weights_[0] - 2.2 * fit.weights_std_[0], interval=0.95)
+    end = fit.deciding_rows(
+        X, conclusion="weight[0]", threshold=fit.weights_[0] - 2.2 * fit.weights_std_[0], interval=0.95
+    )
     assert "lower end of the 95 % interval" in end.conclusion
     pairs = np.repeat(np.arange(len(X) // 2), 2)
-    by_pairs = fit.deciding_rows(X, "weight[0] - weight[1]", gap - 0.05, groups=pairs)
+    by_pairs = fit.deciding_rows(X, conclusion="weight[0] - weight[1]", threshold=gap - 0.05, groups=pairs)
     assert len(by_pairs.rows) == 2 * len(by_pairs.groups)
     rival = LRVBLatentClassMixture(n_components=1, weight_concentration_prior=0.5).fit(X)
     ahead = fit.lower_bound_ - rival.lower_bound_
@@ -353,7 +363,7 @@ def test_rivals_that_do_not_compare_are_refused():
     with pytest.raises(ValueError, match="must be a fitted LRVBLatentClassMixture"):
         fit.deciding_rows(X, rival=LRVBGaussianMixture().fit(np.zeros((3, 1)) + np.arange(3)[:, None]))
     with pytest.raises(ValueError, match=r"which is no parameter. Did you mean probability\[0,smokes=no\]"):
-        fit.deciding_rows(X, "probability[0,smokes=No]")
+        fit.deciding_rows(X, conclusion="probability[0,smokes=No]")
 
 
 # Pictures.

@@ -31,7 +31,7 @@ def flat_draws(draws):
 @pytest.mark.parametrize("name", ["categories", "mixed", "weights"])
 def test_draws_have_the_means_and_covariances_of_linear_response(name):
     fit = fitted(name)
-    draws = flat_draws(fit.sample_posterior(10_000, random_state=0, method="lrvb"))
+    draws = flat_draws(fit.sample_posterior(n_draws=10_000, random_state=0, method="lrvb"))
     mean, sd, covariance = fit.posterior_mean_, fit.posterior_std_, fit.posterior_covariance_
     np.testing.assert_allclose((draws.mean(axis=0) - mean) / sd, 0.0, atol=0.06)
     units = np.outer(sd, sd)
@@ -43,19 +43,19 @@ def test_draws_have_the_means_and_covariances_of_linear_response(name):
 
 def test_draws_are_tables_of_the_columns():
     fit = fitted("mixed")
-    draws = fit.sample_posterior(7, random_state=3, method="lrvb")
+    draws = fit.sample_posterior(n_draws=7, random_state=3, method="lrvb")
     shapes = {name: (7, *table.shape) for name, table in fit.tables_.items()}
     assert {name: values.shape for name, values in draws.items()} == {"weights": (7, 2), **shapes}
     for name in ("weights", "sport", "smokes"):
         np.testing.assert_allclose(draws[name].sum(axis=-1), 1.0, rtol=1e-12)
-    again = fit.sample_posterior(7, random_state=3, method="lrvb")
+    again = fit.sample_posterior(n_draws=7, random_state=3, method="lrvb")
     assert all(np.array_equal(values, again[name]) for name, values in draws.items())
 
 
 @pytest.mark.parametrize("method", ["lrvb", "exact"])
 def test_draws_of_one_class_are_those_of_the_closed_form(method):
     fit, X = fitted("one class"), PROBLEMS["one class"].X
-    draws = fit.sample_posterior(2000, random_state=0, method=method)
+    draws = fit.sample_posterior(n_draws=2000, random_state=0, method=method)
     np.testing.assert_array_equal(draws["weights"], 1.0)
     number = 1.0 + X["sport"].value_counts().sort_index()
     visits, height = X["visits"].dropna(), X["height"].dropna()
@@ -101,9 +101,9 @@ def test_exact_error_bars_are_those_of_long_chains(name):
     assert summary.attrs["note"].startswith("Exact posterior:")  # The chains have converged.
     assert error(summary["sd"], np.concatenate([of_weights, of_tables])) < 0.05
     # The draws that were kept answer other questions.
-    covariance = fit.get_posterior_covariance("tables", method="exact")
+    covariance = fit.get_posterior_covariance(target="tables", method="exact")
     np.testing.assert_allclose(np.sqrt(np.diag(covariance)), summary["sd"][len(of_weights) :], rtol=1e-9)
-    draws = fit.sample_posterior(100, method="exact")
+    draws = fit.sample_posterior(n_draws=100, method="exact")
     assert {name: one.shape[1:] for name, one in draws.items() if name != "weights"} == {
         name: table.shape for name, table in fit.tables_.items()
     }
@@ -180,7 +180,7 @@ def test_arviz_gets_draws_by_column_and_log_likelihoods():
     require_arviz()
     fit, problem = fitted("weights"), PROBLEMS["weights"]
     given = {"n_draws": 6, "random_state": 3, "method": "lrvb"}
-    data = fit.to_arviz(problem.X, problem.sample_weight, **given)
+    data = fit.to_arviz(problem.X, sample_weight=problem.sample_weight, **given)
     draws = fit.sample_posterior(**given)
     for name, values in draws.items():
         assert data.posterior[name].dims[:3] == ("chain", "draw", "component")
@@ -297,10 +297,14 @@ QUESTIONS = {
     "leverage": lambda fit, X: fit.leverage(X),
     "predict_proba": lambda fit, X: fit.predict_proba(X, return_std=True)[1],
     "influence": lambda fit, X: fit.influence(X),
-    "sample_posterior": lambda fit, X: fit.sample_posterior(300, random_state=0, method="lrvb")["sport"],
-    "posterior_check": lambda fit, X: fit.posterior_check(X, None, 200, 0).log_evidence,
+    "sample_posterior": lambda fit, X: fit.sample_posterior(n_draws=300, random_state=0, method="lrvb")[
+        "sport"
+    ],
+    "posterior_check": lambda fit, X: (
+        fit.posterior_check(X, sample_weight=None, n_draws=200, random_state=0).log_evidence
+    ),
     "bootstrap": lambda fit, X: fit.get_posterior_covariance(
-        "weights", "bootstrap", X, n_draws=4, random_state=0, groups=np.arange(100) // 5
+        target="weights", method="bootstrap", X=X, n_draws=4, random_state=0, groups=np.arange(100) // 5
     ),
 }
 

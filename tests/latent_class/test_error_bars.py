@@ -219,7 +219,7 @@ def test_the_sandwich_of_groups_is_the_spread_of_their_influence(name):
     problem, fit = PROBLEMS[name], fitted(name)
     groups = np.arange(len(problem.X)) // 4
     rows = {"sample_weight": problem.sample_weight, "groups": groups}
-    parts = [fit.influence(problem.X, target, **rows) for target in ("log_weights", "tables")]
+    parts = [fit.influence(problem.X, target=target, **rows) for target in ("log_weights", "tables")]
     influence = np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
     centred = influence - influence.mean(axis=0)
     n_groups = len(influence)
@@ -271,7 +271,7 @@ def test_all_ways_to_an_error_bar_agree(name):
 
 
 def test_summaries_stay_within_the_range_of_the_parameters():
-    summary = fitted("surplus").posterior_summary(0.999, method="lrvb")
+    summary = fitted("surplus").posterior_summary(interval=0.999, method="lrvb")
     kinds = summary.index.str.split("[").str[0]
     shares = summary[kinds.isin(["weight", "probability"])]
     assert shares["lower"].min() >= 0.0 and shares["upper"].max() <= 1.0

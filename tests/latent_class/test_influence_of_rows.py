@@ -51,7 +51,7 @@ def slope(problem, fit, function, rows, h=1e-3):
 @pytest.mark.parametrize("name", SEVERAL)
 def test_influence_is_the_slope_of_refits(name):
     problem, fit = PROBLEMS[name], fitted(name)
-    influence = {target: fit.influence(problem.X, target) for target in TARGETS}
+    influence = {target: fit.influence(problem.X, target=target) for target in TARGETS}
     rows = [0, 7, 40] if name != "weights" else [*np.flatnonzero(problem.sample_weight == 0)[:1], 0, 2]
     for row in rows:
         for target in TARGETS:
@@ -63,14 +63,14 @@ def test_influence_is_the_slope_of_refits(name):
 
 def test_shapes_and_order_are_those_of_the_tables():
     problem, fit = PROBLEMS["mixed"], fitted("mixed")
-    assert fit.influence(problem.X, "weights").shape == (100, 2)
+    assert fit.influence(problem.X, target="weights").shape == (100, 2)
     of_tables = fit.influence(problem.X)
     assert of_tables.shape == (100, 2, 10)
     # Row 4 has a height and nothing else.
     only = problem.X.iloc[[4]]
     alone = fit.influence(only)
     assert_equal_to_rounding(alone, of_tables[[4]])
-    np.testing.assert_allclose(fit.influence(problem.X, "weights").sum(axis=1), 0.0, atol=1e-14)
+    np.testing.assert_allclose(fit.influence(problem.X, target="weights").sum(axis=1), 0.0, atol=1e-14)
     for start, stop in ((0, 3), (5, 7)):  # Probabilities sum to one.
         np.testing.assert_allclose(of_tables[:, :, start:stop].sum(axis=2), 0.0, atol=1e-14)
 
@@ -111,7 +111,7 @@ def test_there_is_no_location_of_a_row():
     with pytest.raises(ValueError, match="use perturb='weight'"):
         fit.influence(X, perturb="location")
     with pytest.raises(ValueError, match="target"):
-        fit.influence(X, "means")
+        fit.influence(X, target="means")
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -266,7 +266,7 @@ def test_scores_without_a_row_are_those_of_refits(name):
     weights = own_weights(problem)
     leverage = np.where(weights_of(problem) > 0, weights * fit.leverage(problem.X), 0.0)
     rows = np.unique([0, 7, 50, *np.argsort(-leverage)[:6]])
-    found = fit.loo_score_samples(problem.X, problem.sample_weight)
+    found = fit.loo_score_samples(problem.X, sample_weight=problem.sample_weight)
     truth = np.concatenate(scores_by_refits(problem, fit, rows[:, None]))
     np.testing.assert_allclose(found[rows], truth, rtol=0, atol=0.01)
     # To first order, scores are off by more.
@@ -284,7 +284,7 @@ def test_scores_of_one_class_without_a_row_are_exact():
 @pytest.mark.parametrize("name", ["mixed", "weights"])
 def test_scores_without_a_group_are_those_of_refits(name):
     problem, fit, groups = PROBLEMS[name], fitted(name), np.arange(100) // 5
-    found = fit.loo_score_samples(problem.X, problem.sample_weight, groups=groups)
+    found = fit.loo_score_samples(problem.X, sample_weight=problem.sample_weight, groups=groups)
     some = [np.flatnonzero(groups == group) for group in (0, 8, 13)]
     for group, truth in zip(some, scores_by_refits(problem, fit, some), strict=True):
         np.testing.assert_allclose(found[group], truth, rtol=0, atol=0.01)

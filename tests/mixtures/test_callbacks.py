@@ -241,18 +241,24 @@ QUESTIONS = {
     "score_samples": lambda estimator: estimator.score_samples(overlapping(), return_std=True)[1],
     "predict_proba": lambda estimator: estimator.predict_proba(overlapping(), return_std=True)[1],
     "influence": lambda estimator: estimator.influence(overlapping()),
-    "sample_posterior": lambda estimator: estimator.sample_posterior(300, random_state=0, method="lrvb")[
-        "means"
-    ],
-    "posterior_check": lambda estimator: estimator.posterior_check(overlapping(), None, 200, 0).log_evidence,
+    "sample_posterior": lambda estimator: estimator.sample_posterior(
+        n_draws=300, random_state=0, method="lrvb"
+    )["means"],
+    "posterior_check": lambda estimator: (
+        estimator.posterior_check(overlapping(), sample_weight=None, n_draws=200, random_state=0).log_evidence
+    ),
     "bootstrap": lambda estimator: estimator.get_posterior_covariance(
-        "means", "bootstrap", n_draws=4, random_state=0, groups=np.arange(240) // 5
+        target="means", method="bootstrap", n_draws=4, random_state=0, groups=np.arange(240) // 5
     ),
     "deciding_rows": lambda estimator: (
-        estimator.deciding_rows(overlapping(), "weight[0]", estimator.weights_[0] - 0.02).rows
+        estimator.deciding_rows(
+            overlapping(), conclusion="weight[0]", threshold=estimator.weights_[0] - 0.02
+        ).rows
     ),
     "partition_posterior": lambda estimator: (
-        estimator.partition_posterior(overlapping(), None, 20, "lrvb", random_state=0).affinity
+        estimator.partition_posterior(
+            overlapping(), sample_weight=None, n_draws=20, method="lrvb", random_state=0
+        ).affinity
     ),
 }
 

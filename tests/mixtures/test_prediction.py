@@ -112,6 +112,9 @@ def test_uncertainty_of_far_rows_is_refused_by_name(model):
             ask()
     # What is near enough has finite answers.
     rows = np.array([[1e60, 0.0], [0.0, -1e60]])
-    for answer in (*estimator.predict_proba(rows, return_std=True), *estimator.score_samples(rows, True)):
+    for answer in (
+        *estimator.predict_proba(rows, return_std=True),
+        *estimator.score_samples(rows, return_std=True),
+    ):
         assert np.all(np.isfinite(answer))
     assert np.all(np.isfinite(estimator.influence(rows)))

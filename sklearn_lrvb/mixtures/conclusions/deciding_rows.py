@@ -112,7 +112,7 @@ class DecidingRows(SentenceAndNumbers):
     >>> from sklearn_lrvb import LRVBGaussianMixture
     >>> X = load_iris().data[:, 2:]  # length and width of 150 petals
     >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
-    >>> mixture.deciding_rows(X, "mean[0,x0] - mean[1,x0]", threshold=3.2)
+    >>> mixture.deciding_rows(X, conclusion="mean[0,x0] - mean[1,x0]", threshold=3.2)
     DecidingRows: 12 of 150 rows (8 %) decide whether mean[0,x0] - mean[1,x0] is above 3.2:
       without them it is 3.1955, with all rows 3.39.
       rows                     118, 117, 122, 105, 131, 107, 109, 135, 130, 100, ...

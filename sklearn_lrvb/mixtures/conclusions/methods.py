@@ -58,6 +58,7 @@ class ConclusionMethods(SamplingMethods):
     def partition_posterior(
         self,
         X: ArrayLike,
+        *,
         sample_weight: ArrayLike | None = None,
         n_draws: int = 400,
         method: str = "auto",
@@ -174,6 +175,7 @@ class ConclusionMethods(SamplingMethods):
     def deciding_rows(
         self,
         X: ArrayLike,
+        *,
         conclusion: str | Callable[[Any], float] | None = None,
         threshold: float = 0.0,
         sample_weight: ArrayLike | None = None,
@@ -247,7 +249,7 @@ class ConclusionMethods(SamplingMethods):
         >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
         ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
-        >>> mixture.deciding_rows(X, "weight[1] - weight[0]")
+        >>> mixture.deciding_rows(X, conclusion="weight[1] - weight[0]")
         DecidingRows: 1 of 20 rows (5 %) decides whether weight[1] - weight[0] is above 0:
           without that row it is -0.012, with all rows 0.037.
           rows                     6

@@ -428,7 +428,7 @@ def _scored(fit, common):
         try:
             if "leave_one_out" in common.criteria:
                 rows, weights = _counted(common.X, common.sample_weight)
-                fit.row_scores = estimator.loo_score_samples(rows, weights)
+                fit.row_scores = estimator.loo_score_samples(rows, sample_weight=weights)
                 fit.weights = 1.0 if weights is None else weights
             _ = estimator.weights_std_  # Refused where the fit is no strict optimum.
         except (ValueError, MemoryError) as error:

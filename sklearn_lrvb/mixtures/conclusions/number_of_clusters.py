@@ -214,6 +214,7 @@ class NumberOfClusters:
     def partition_posterior(
         self,
         X: ArrayLike,
+        *,
         sample_weight: ArrayLike | None = None,
         n_draws: int = 400,
         max_rows: int = 1000,

@@ -7,6 +7,7 @@ and *is* tells whether there was one. Error bars, which are about the fit, refus
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from numbers import Real
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -164,6 +165,11 @@ class FittedState(CallbackMethods):
         """Training rows that a user may pass again; None where X is None."""
         if X is None and sample_weight is not None:
             raise ValueError("sample_weight goes with X: pass the training rows too.")
+        if isinstance(X, Real):
+            raise ValueError(
+                f"The first argument is X, the training rows, got the number {X}. Others go by name, such as "
+                "n_draws=1000 or interval=0.95."
+            )
         return None if X is None else self._given_rows(X, sample_weight, fitted)
 
     def _training_rows(self, X, sample_weight, fitted):

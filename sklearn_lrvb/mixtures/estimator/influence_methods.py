@@ -41,6 +41,7 @@ class InfluenceMethods(FittedState):
     def influence(
         self,
         X: ArrayLike,
+        *,
         target: str = "means",
         perturb: str = "location",
         out: NDArray[np.floating] | None = None,
@@ -171,7 +172,11 @@ class InfluenceMethods(FittedState):
         )
 
     def leverage(
-        self, X: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        *,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """How much each row raises its own score; divided by the number of parameters, Cook's distance.
 
@@ -233,6 +238,7 @@ class InfluenceMethods(FittedState):
     def loo_score_samples(
         self,
         X: ArrayLike,
+        *,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> NDArray[np.float64]:

@@ -217,9 +217,10 @@ class PosteriorMethods(SamplingMethods):
 
     def get_posterior_covariance(
         self,
+        X: ArrayLike | None = None,
+        *,
         target: str | Sequence[str] = "all",
         method: str = "auto",
-        X: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         n_draws: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -231,6 +232,11 @@ class PosteriorMethods(SamplingMethods):
 
         Parameters
         ----------
+        X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
+            The training rows, for all but 'lrvb' and 'mean_field', unless the fit still has them
+            (:meth:`sample_posterior`); also where a pickle was too large to carry the matrix behind error
+            bars.
+
         target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'scales', 'tails', \
                 'log_tails', 'tables', 'all'} or a list of them, default='all'
             'all' is those of `posterior_names_`; latent classes have 'tables' beside weights. Of matrices the
@@ -243,11 +249,6 @@ class PosteriorMethods(SamplingMethods):
             are independent. 'sandwich': how the estimates vary from one sample of rows, or of `groups`, to
             another, whatever their distribution, by the squares of their weight influences (the infinitesimal
             jackknife; with groups the cluster-robust CR1). 'bootstrap': the same, by refits to resamples.
-
-        X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
-            The training rows, for all but 'lrvb' and 'mean_field', unless the fit still has them
-            (:meth:`sample_posterior`); also where a pickle was too large to carry the matrix behind error
-            bars.
 
         sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             The weights of X in the fit, where there were any.
@@ -297,10 +298,10 @@ class PosteriorMethods(SamplingMethods):
         >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
         ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
-        >>> mixture.get_posterior_covariance("means", method="lrvb").round(1)
+        >>> mixture.get_posterior_covariance(target="means", method="lrvb").round(1)
         array([[10. ,  0.3],
                [ 0.3,  5. ]])
-        >>> mixture.get_posterior_covariance("means", method="mean_field").round(1)
+        >>> mixture.get_posterior_covariance(target="means", method="mean_field").round(1)
         array([[8.6, 0. ],
                [0. , 4.7]])
         """
@@ -316,11 +317,12 @@ class PosteriorMethods(SamplingMethods):
 
     def posterior_summary(
         self,
+        X: ArrayLike | None = None,
+        *,
         interval: float = 0.95,
         target: str | Sequence[str] | None = None,
         min_count: float = 0.0,
         method: str = "auto",
-        X: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         n_draws: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -332,6 +334,9 @@ class PosteriorMethods(SamplingMethods):
 
         Parameters
         ----------
+        X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
+            The training rows, for all but 'lrvb'. A fit to up to 64 MiB of rows in memory still has them.
+
         interval : float, default=0.95
             Probability of the central credible interval, above 0 and below 1.
 
@@ -348,9 +353,6 @@ class PosteriorMethods(SamplingMethods):
             the second (:meth:`sample_posterior`). With `groups`, 'sandwich' (then also 'auto') and
             'bootstrap' give standard errors and confidence intervals, by Student's t with as many degrees of
             freedom as groups, less one for every stratum (:meth:`get_posterior_covariance`).
-
-        X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
-            The training rows, for all but 'lrvb'. A fit to up to 64 MiB of rows in memory still has them.
 
         sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             The weights of X in the fit, where there were any.

@@ -58,7 +58,10 @@ class PredictionMethods(FittedState):
         return most_probable_components(self._given_rows(X, None, fitted), fitted.posterior)
 
     def predict_proba(
-        self, X: ArrayLike, return_std: bool = False
+        self,
+        X: ArrayLike,
+        *,
+        return_std: bool = False,
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Probabilities of the components for every row: the responsibilities of the E-step.
 
@@ -116,7 +119,10 @@ class PredictionMethods(FittedState):
         return responsibilities, self._of_rows("predict_proba", rows, responsibility_deviations, shape)
 
     def score_samples(
-        self, X: ArrayLike, return_std: bool = False
+        self,
+        X: ArrayLike,
+        *,
+        return_std: bool = False,
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Log-likelihood of every row under the fit, as in scikit-learn.
 

@@ -56,10 +56,11 @@ class SamplingMethods(FittedState):
 
     def sample_posterior(
         self,
+        X: ArrayLike | None = None,
+        *,
         n_draws: int = 1,
         random_state: int | np.random.RandomState | None = None,
         method: str = "auto",
-        X: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         strata: ArrayLike | None = None,
@@ -69,6 +70,9 @@ class SamplingMethods(FittedState):
 
         Parameters
         ----------
+        X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
+            The training rows, for all but 'lrvb'. A fit to up to 64 MiB of rows in memory still has them.
+
         n_draws : int, default=1
             Number of draws, at least one.
 
@@ -82,9 +86,6 @@ class SamplingMethods(FittedState):
             `groups` to another, by the influence of the groups or by a refit for every draw. 'auto':
             'sandwich' with `groups`; without, 'lrvb' where :meth:`posterior_check` calls it good or X is not
             known, and else 'exact', unless it takes more than about a minute.
-
-        X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
-            The training rows, for all but 'lrvb'. A fit to up to 64 MiB of rows in memory still has them.
 
         sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             The weights of X in the fit, where there were any.
@@ -136,7 +137,7 @@ class SamplingMethods(FittedState):
         >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
         ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
-        >>> means = mixture.sample_posterior(4000, random_state=0, method="lrvb")["means"]
+        >>> means = mixture.sample_posterior(n_draws=4000, random_state=0, method="lrvb")["means"]
         >>> longer = means[:, 1, 0] - means[:, 0, 0]
         >>> print(f"{longer.mean():.0f} +- {longer.std():.0f}")
         25 +- 4
@@ -258,6 +259,7 @@ class SamplingMethods(FittedState):
     def posterior_check(
         self,
         X: ArrayLike,
+        *,
         sample_weight: ArrayLike | None = None,
         n_draws: int = 0,
         random_state: int | np.random.RandomState | None = None,
@@ -338,6 +340,7 @@ class SamplingMethods(FittedState):
     def to_arviz(
         self,
         X: ArrayLike | None = None,
+        *,
         sample_weight: ArrayLike | None = None,
         n_draws: int = 1000,
         random_state: int | np.random.RandomState | None = None,

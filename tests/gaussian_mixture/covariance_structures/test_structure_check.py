@@ -156,4 +156,4 @@ def test_a_new_structure_is_one_class():
         for sign in (1.0, -1.0)
     ]
     derivative = (moved[0].precisions_ - moved[1].precisions_) / 2e-4
-    np.testing.assert_allclose(mixture.influence(X, "precisions")[100, :, 0], derivative, rtol=1e-4)
+    np.testing.assert_allclose(mixture.influence(X, target="precisions")[100, :, 0], derivative, rtol=1e-4)

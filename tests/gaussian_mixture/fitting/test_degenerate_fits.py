@@ -358,7 +358,7 @@ def test_coinciding_components_are_named(covariance_type, prior):
         lambda: fit.posterior_covariance_,
         lambda: fit.means_std_,
         lambda: fit.influence(overlapping()),
-        lambda: fit.get_posterior_covariance("weights", method="lrvb"),
+        lambda: fit.get_posterior_covariance(target="weights", method="lrvb"),
     ):
         with pytest.raises(ValueError, match=r"no strict local optimum.*[Cc]omponents 0 and 1 coincide"):
             ask()

@@ -143,7 +143,7 @@ def test_covariance_is_symmetric_positive_and_agrees_with_its_parts(model):
     np.testing.assert_array_equal(covariance, covariance.T)
     assert np.linalg.eigvalsh(covariance / np.outer(*[estimator.posterior_std_] * 2))[0] > 0
     np.testing.assert_allclose(np.sqrt(np.diag(covariance)), estimator.posterior_std_, rtol=1e-12)
-    reordered = estimator.get_posterior_covariance(["means", "log_weights"], method="lrvb")
+    reordered = estimator.get_posterior_covariance(target=["means", "log_weights"], method="lrvb")
     sizes = n_labels(model), 4, len(unique(model, estimator.precisions_))
     of_weights, of_means, of_precisions, _ = np.split(np.arange(len(covariance)), np.cumsum(sizes))
     order, sd = np.r_[of_means, of_weights], estimator.posterior_std_
@@ -161,7 +161,7 @@ def test_covariances_and_weights_follow_by_the_delta_method(model):
     estimator = fitted(model)
     inverses = "scales" if "tails" in model else "covariances"
     lrvb = estimator.get_posterior_covariance(
-        ["precisions", inverses, "log_weights", "weights"], method="lrvb"
+        target=["precisions", inverses, "log_weights", "weights"], method="lrvb"
     )
     step = 1e-6
     inverse = np.linalg.inv if model["covariance_type"] in ("full", "tied") else np.reciprocal
@@ -452,9 +452,9 @@ def test_every_solver_gives_the_same_influence(information, monkeypatch):
     use_information(information, monkeypatch)
     estimator = mixture(MODELS[0]).fit(X)
     for target in targets_of(estimator):
-        influence = expected.influence(X, target)
+        influence = expected.influence(X, target=target)
         np.testing.assert_allclose(
-            estimator.influence(X, target), influence, atol=1e-6 * np.abs(influence).max()
+            estimator.influence(X, target=target), influence, atol=1e-6 * np.abs(influence).max()
         )
 
 
@@ -468,10 +468,10 @@ def test_matrix_free_covariances_need_the_training_rows(monkeypatch):
     np.testing.assert_array_equal(twin.means_std_, means_std)  # computed before, it travels
     with pytest.raises(ValueError, match=r"needs the training rows.*X=X"):
         twin.precisions_std_
-    given = twin.get_posterior_covariance("means", X=X, method="lrvb")
+    given = twin.get_posterior_covariance(target="means", X=X, method="lrvb")
     np.testing.assert_allclose(np.sqrt(np.diag(given)), means_std.ravel(), rtol=1e-12)
     with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
-        twin.get_posterior_covariance("means", X=X + 0.01, method="lrvb")
+        twin.get_posterior_covariance(target="means", X=X + 0.01, method="lrvb")
 
 
 @pytest.mark.parametrize("solver", ["primal", "dual", "matrix_free"])
@@ -529,13 +529,13 @@ def test_many_features_are_for_the_solver_of_few_ambiguous_rows():
     assert peak < 30 * X.nbytes  # mostly two columns of 40,602 and scratch
     with pytest.raises(MemoryError, match=r"in 200 features has 20100 unknowns.*Ask for means and weights"):
         estimator.precisions_std_
-    mean_field = np.sqrt(np.diag(estimator.get_posterior_covariance("means", method="mean_field")))
+    mean_field = np.sqrt(np.diag(estimator.get_posterior_covariance(target="means", method="mean_field")))
     assert (means_std.ravel() / mean_field).max() > 1.001
     matrix_free = covariance_by("matrix_free", estimator, ["log_weights"], X=X)
-    dual = estimator.get_posterior_covariance(["log_weights"], method="lrvb")
+    dual = estimator.get_posterior_covariance(target=["log_weights"], method="lrvb")
     np.testing.assert_allclose(matrix_free, dual, rtol=1e-8)
     assert weights_std.shape == (2,)
-    one = estimator.influence(X[:2], "log_weights")
+    one = estimator.influence(X[:2], target="log_weights")
     assert one.shape == (2, 2, 200)
 
 
@@ -544,11 +544,11 @@ def test_influence_in_batches_of_targets_is_the_same(information, monkeypatch):
     use_information(information, monkeypatch)
     X = overlapping()
     estimator = mixture(MODELS[0]).fit(X)
-    whole = {target: estimator.influence(X[:7], target) for target in targets_of(estimator)}
+    whole = {target: estimator.influence(X[:7], target=target) for target in targets_of(estimator)}
     set_sizes(monkeypatch, batch_bytes=1, jacobian_size=1)
     for target, influence in whole.items():
         scale = np.abs(influence).max()
-        np.testing.assert_allclose(estimator.influence(X[:7], target), influence, atol=1e-8 * scale)
+        np.testing.assert_allclose(estimator.influence(X[:7], target=target), influence, atol=1e-8 * scale)
     again = mixture(MODELS[0]).fit(X)
     np.testing.assert_allclose(again.posterior_std_, estimator.posterior_std_, rtol=1e-8)
 
@@ -609,7 +609,7 @@ def test_warnings_and_errors_name_the_callers_line():
         lambda: estimator.posterior_covariance_,
         lambda: estimator.means_std_,
         lambda: estimator.influence(overlapping()),
-        lambda: estimator.get_posterior_covariance("means", method="lrvb"),
+        lambda: estimator.get_posterior_covariance(target="means", method="lrvb"),
     ):
         uncertainty_of(estimator).source._has_warned = False
         uncertainty_of(estimator)._std.clear()

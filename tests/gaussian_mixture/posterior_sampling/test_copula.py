@@ -82,7 +82,7 @@ def assert_in_range(model, draws, n_components=2, round_off=0.0):
 @catalogue
 def test_ranges_and_shapes(model):
     estimator = fitted(model)
-    draws = estimator.sample_posterior(60, random_state=1, method="lrvb")
+    draws = estimator.sample_posterior(n_draws=60, random_state=1, method="lrvb")
     tails = model.get("tails", "normal")
     names = ["weights", "means", "precisions", "covariances"]
     names += {"normal": [], 4.0: ["scales"]}.get(tails, ["scales", "tails"])
@@ -99,7 +99,7 @@ def test_ranges_and_shapes(model):
 
 @functools.cache
 def _draws(items):
-    return fitted(dict(items)).sample_posterior(2000, random_state=2, method="lrvb")
+    return fitted(dict(items)).sample_posterior(n_draws=2000, random_state=2, method="lrvb")
 
 
 def draws_of(model):
@@ -128,7 +128,7 @@ def with_many_rows(covariance_type, weights):
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_all_moments_are_those_reported_where_there_are_many_rows(covariance_type, weights):
     model, estimator = with_many_rows(covariance_type, weights)
-    draws = flat(model, estimator.sample_posterior(10_000, random_state=4, method="lrvb"))
+    draws = flat(model, estimator.sample_posterior(n_draws=10_000, random_state=4, method="lrvb"))
     assert_moments(draws, estimator.posterior_mean_, estimator.posterior_covariance_, slack=0.005)
 
 
@@ -140,7 +140,9 @@ def few_rows(n_samples=12):
 def test_matrices_of_one_component_are_wishart(covariance_type):
     # no information is missing, and with 12 rows nothing is nearly normal
     estimator = mixture({"covariance_type": covariance_type}, n_components=1).fit(few_rows())
-    draws = estimator.sample_posterior(4000, random_state=6, method="lrvb")["precisions"].reshape(4000, 3, 3)
+    draws = estimator.sample_posterior(n_draws=4000, random_state=6, method="lrvb")["precisions"].reshape(
+        4000, 3, 3
+    )
     expected, nu = estimator.precisions_.reshape(3, 3), np.ravel(estimator.degrees_of_freedom_)[0]
     for direction in (*np.eye(3), np.array([1.0, -2.0, 0.5]), np.array([0.0, 0.4, 1.0])):
         ratio = np.einsum("p,npq,q->n", direction, draws, direction) / (direction @ expected @ direction)
@@ -155,7 +157,7 @@ def test_matrices_of_one_component_are_wishart(covariance_type):
 def test_scales_of_one_component_are_gamma(covariance_type, factorization):
     model = {"covariance_type": covariance_type, "factorization": factorization}
     estimator = mixture(model, n_components=1).fit(few_rows())
-    draws = estimator.sample_posterior(4000, random_state=7, method="lrvb")["precisions"]
+    draws = estimator.sample_posterior(n_draws=4000, random_state=7, method="lrvb")["precisions"]
     c = estimator.degrees_of_freedom_prior_ + (36 if covariance_type == "spherical" else 12)
     for ratio in (draws / estimator.precisions_).reshape(4000, -1).T:
         assert_drawn_from(c * ratio, stats.chi2(c).cdf)
@@ -164,11 +166,11 @@ def test_scales_of_one_component_are_gamma(covariance_type, factorization):
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_means_of_few_rows_have_the_excess_of_students_t(covariance_type):
     estimator = mixture({"covariance_type": covariance_type}, n_components=1).fit(few_rows(5))
-    means = estimator.sample_posterior(20_000, random_state=8, method="lrvb")["means"][:, 0]
-    covariance = estimator.get_posterior_covariance("means", method="lrvb")
+    means = estimator.sample_posterior(n_draws=20_000, random_state=8, method="lrvb")["means"][:, 0]
+    covariance = estimator.get_posterior_covariance(target="means", method="lrvb")
     assert_moments(means, estimator.means_[0], covariance)
     without = mixture({"covariance_type": covariance_type, "factorization": "independent"}, n_components=1)
-    normal = without.fit(few_rows(5)).get_posterior_covariance("means", method="lrvb")
+    normal = without.fit(few_rows(5)).get_posterior_covariance(target="means", method="lrvb")
     assert np.all(np.diag(covariance) > 1.1 * np.diag(normal))  # to be seen
 
 
@@ -187,7 +189,7 @@ def of_distant_components(**weights):
 
 def test_weights_of_distant_components_are_dirichlet():
     estimator = of_distant_components(weight_concentration_prior_type="dirichlet_distribution")
-    draws = estimator.sample_posterior(4000, random_state=10, method="lrvb")["weights"]
+    draws = estimator.sample_posterior(n_draws=4000, random_state=10, method="lrvb")["weights"]
     alpha = estimator.weight_concentration_
     for k in range(3):
         assert_drawn_from(draws[:, k], stats.beta(alpha[k], alpha.sum() - alpha[k]).cdf)
@@ -196,7 +198,7 @@ def test_weights_of_distant_components_are_dirichlet():
 
 def test_weights_of_distant_components_are_broken_sticks():
     estimator = of_distant_components(weight_concentration_prior=2.0)
-    draws = estimator.sample_posterior(4000, random_state=11, method="lrvb")["weights"]
+    draws = estimator.sample_posterior(n_draws=4000, random_state=11, method="lrvb")["weights"]
     sticks = np.random.default_rng(0).beta(*estimator.weight_concentration_, size=(4000, 3))
     left = np.cumprod(np.column_stack([np.ones(4000), 1 - sticks[:, :2]]), axis=1)
     expected = sticks * left / (sticks * left).sum(axis=1, keepdims=True)
@@ -218,7 +220,7 @@ def test_the_logit_of_two_weights_has_the_variance_reported(model):
     # log pi_0 - log pi_1 is linear in log pi
     uncertainty = uncertainty_of(fitted(model))
     copula = GaussianCopula(uncertainty.targets, uncertainty.source.information(1))
-    covariance = fitted(model).get_posterior_covariance("log_weights", method="lrvb")
+    covariance = fitted(model).get_posterior_covariance(target="log_weights", method="lrvb")
     contrast = np.array([1.0, -1.0])
     np.testing.assert_allclose(copula.logit_deviations**2, contrast @ covariance @ contrast, rtol=1e-9)
 
@@ -237,7 +239,7 @@ def test_empty_components_are_drawn_from_their_prior(covariance_type, concentrat
     r[:60, 1] = r[60:, 3] = 1
     estimator = mixture(model, n_components=5, init_params=r).fit(X)
     assert np.sum(estimator.mean_precision_ < 1.05) == 3  # empty but for the prior's row
-    draws = estimator.sample_posterior(500, random_state=12, method="lrvb")
+    draws = estimator.sample_posterior(n_draws=500, random_state=12, method="lrvb")
     assert_in_range(model, draws, n_components=5)
     # Student's t, even Cauchy's for matrices: the default prior has as many degrees of freedom as features
     is_matrix = covariance_type == "full"
@@ -269,8 +271,8 @@ def test_draws_are_in_range_near_the_least_degrees_of_freedom(covariance_type, m
         warnings.simplefilter("ignore", UserWarning)  # chains that have not converged
         draws = estimator.sample_posterior(method="exact", **exact)
         assert_in_range({"covariance_type": covariance_type}, draws, 4, round_off=1e-14)
-        assert np.isfinite(estimator.get_posterior_covariance("means", method="exact", **exact)).all()
-    draws = estimator.sample_posterior(200, random_state=0, method="lrvb")
+        assert np.isfinite(estimator.get_posterior_covariance(target="means", method="exact", **exact)).all()
+    draws = estimator.sample_posterior(n_draws=200, random_state=0, method="lrvb")
     assert_in_range({"covariance_type": covariance_type}, draws, 4, round_off=1e-14)
 
 
@@ -278,7 +280,7 @@ def test_the_weight_of_one_component_is_one():
     for weights in WEIGHT_PRIORS:
         estimator = mixture({"weight_concentration_prior_type": weights}, n_components=1).fit(few_rows())
         np.testing.assert_array_equal(
-            estimator.sample_posterior(5, method="lrvb")["weights"], np.ones((5, 1))
+            estimator.sample_posterior(n_draws=5, method="lrvb")["weights"], np.ones((5, 1))
         )
 
 
@@ -302,14 +304,14 @@ def test_matrices_are_definite_however_little_is_known():
 def test_every_solver_draws_the_same(solver, monkeypatch):
     model = MODELS[0]
     expected = fitted(model)
-    others = expected.sample_posterior(4000, random_state=14, method="lrvb")
+    others = expected.sample_posterior(n_draws=4000, random_state=14, method="lrvb")
     use_information(solver, monkeypatch)
     estimator = mixture(model).fit(overlapping())
-    draws = estimator.sample_posterior(4000, random_state=14, method="lrvb")
+    draws = estimator.sample_posterior(n_draws=4000, random_state=14, method="lrvb")
     for target, values in draws.items():
         np.testing.assert_allclose(values, others[target], rtol=1e-5)
     assert_moments(flat(model, draws), expected.posterior_mean_, expected.posterior_covariance_, slack=0.1)
-    few = estimator.sample_posterior(3, random_state=14, method="lrvb")
+    few = estimator.sample_posterior(n_draws=3, random_state=14, method="lrvb")
     for target, values in few.items():
         np.testing.assert_allclose(values, draws[target][:3], rtol=1e-7)
 
@@ -329,12 +331,14 @@ def test_draws_are_equivariant():
     # to the last digits of the data belong no signs of eigenvectors
     model = {"covariance_type": "full", "reg_covar": 0.0, "tol": 1e-12}
     rows = overlapping()
-    draws = mixture(model, 4, max_iter=5000).fit(rows).sample_posterior(20, random_state=3, method="lrvb")
+    draws = (
+        mixture(model, 4, max_iter=5000).fit(rows).sample_posterior(n_draws=20, random_state=3, method="lrvb")
+    )
     for scale in (3.0, 0.1):
         scaled = (
             mixture(model, 4, max_iter=5000)
             .fit(scale * rows)
-            .sample_posterior(20, random_state=3, method="lrvb")
+            .sample_posterior(n_draws=20, random_state=3, method="lrvb")
         )
         for target, power in (("weights", 0), ("means", 1), ("precisions", -2), ("covariances", 2)):
             np.testing.assert_allclose(scaled[target], draws[target] * scale**power, rtol=1e-3)
@@ -343,12 +347,14 @@ def test_draws_are_equivariant():
 @pytest.mark.parametrize("model", MODELS[::3], ids=model_id)
 def test_draws_depend_on_the_seed_alone(model, monkeypatch):
     estimator = fitted(model)
-    draws = estimator.sample_posterior(40, random_state=15, method="lrvb")
-    others = estimator.sample_posterior(40, random_state=16, method="lrvb")
+    draws = estimator.sample_posterior(n_draws=40, random_state=15, method="lrvb")
+    others = estimator.sample_posterior(n_draws=40, random_state=16, method="lrvb")
     set_sizes(monkeypatch, batch_bytes=2**14)  # some eight
-    again = estimator.sample_posterior(40, random_state=15, method="lrvb")
+    again = estimator.sample_posterior(n_draws=40, random_state=15, method="lrvb")
     state = np.random.RandomState(15)
-    two_parts = [estimator.sample_posterior(n_draws, state, method="lrvb") for n_draws in (25, 15)]
+    two_parts = [
+        estimator.sample_posterior(n_draws=n_draws, random_state=state, method="lrvb") for n_draws in (25, 15)
+    ]
     for target, values in draws.items():
         assert_equal_to_rounding(again[target], values)
         parts = np.concatenate([part[target] for part in two_parts])
@@ -370,7 +376,7 @@ def test_bad_requests_are_refused():
     estimator = fitted(MODELS[0])
     for n_draws in (0, -3, 2.5, "two"):
         with pytest.raises(ValueError, match=f"Invalid value for 'n_draws': {n_draws!r}"):
-            estimator.sample_posterior(n_draws, method="lrvb")
+            estimator.sample_posterior(n_draws=n_draws, method="lrvb")
     with pytest.raises(NotFittedError):
         LRVBGaussianMixture().sample_posterior(method="lrvb")
     X = np.random.default_rng(0).normal(size=(200, 2))

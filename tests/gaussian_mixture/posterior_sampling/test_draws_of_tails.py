@@ -89,11 +89,11 @@ def test_rows_with_holes_have_the_likelihood_of_what_they_show_beside_noise():
 
 def test_draws_have_the_moments_reported_where_there_are_many_rows():
     estimator = mixture({"tails": "student"}, 1).fit(heavy(4000))
-    draws = estimator.sample_posterior(10_000, random_state=0, method="lrvb")
+    draws = estimator.sample_posterior(n_draws=10_000, random_state=0, method="lrvb")
     matrices = [draws[name][:, 0][:, [0, 0, 1], [0, 1, 1]] for name in ("scales", "covariances")]
     flat = np.column_stack([draws["means"][:, 0], *matrices, draws["tails"]])
     names = ["means", "scales", "covariances", "tails"]
-    expected = estimator.get_posterior_covariance(names, method="lrvb")
+    expected = estimator.get_posterior_covariance(target=names, method="lrvb")
     deviations = np.sqrt(np.diag(expected))
     found = np.cov(flat.T)
     np.testing.assert_allclose((found - expected) / np.outer(deviations, deviations), 0.0, atol=0.1)

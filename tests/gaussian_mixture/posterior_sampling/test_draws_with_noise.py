@@ -134,10 +134,10 @@ def test_rows_with_holes_have_the_likelihood_of_what_they_show(covariance_type):
 @pytest.mark.parametrize("model", NOISY, ids=model_id)
 def test_draws_have_nearly_the_moments_reported(model):
     estimator = fitted(model)
-    draws = estimator.sample_posterior(4000, random_state=0, method="lrvb")
+    draws = estimator.sample_posterior(n_draws=4000, random_state=0, method="lrvb")
     np.testing.assert_allclose(draws["weights"].sum(axis=1), 1.0, atol=1e-14)
     flat = [draws["weights"], draws["means"].reshape(4000, -1), unique_of_draws(model, draws["precisions"])]
-    covariance = estimator.get_posterior_covariance(["weights", "means", "precisions"], method="lrvb")
+    covariance = estimator.get_posterior_covariance(target=["weights", "means", "precisions"], method="lrvb")
     scale = np.sqrt(np.diag(covariance))
     found = np.cov(np.hstack(flat).T)
     np.testing.assert_allclose((found - covariance) / np.outer(scale, scale), 0.0, atol=0.12)
@@ -149,8 +149,10 @@ def test_draws_have_nearly_the_moments_reported(model):
 def test_error_bars_are_those_of_the_exact_posterior(model):
     estimator, X = fitted(model), with_outliers()
     assert estimator.posterior_check(X, random_state=0).state == "good"
-    exact = estimator.get_posterior_covariance(["weights", "means"], method="exact", X=X, random_state=0)
-    expected = estimator.get_posterior_covariance(["weights", "means"], method="lrvb")
+    exact = estimator.get_posterior_covariance(
+        target=["weights", "means"], method="exact", X=X, random_state=0
+    )
+    expected = estimator.get_posterior_covariance(target=["weights", "means"], method="lrvb")
     np.testing.assert_allclose(np.sqrt(np.diag(expected) / np.diag(exact)), 1.0, atol=0.08)
 
 
@@ -277,7 +279,7 @@ def test_rows_are_completed_as_if_they_belonged_to_the_clusters(covariance_type)
     if covariance_type in ("diag", "spherical"):
         shares = proba[:, :-1] / proba[:, :-1].sum(axis=1, keepdims=True)
         np.testing.assert_allclose(values[:, 1], shares @ estimator.means_[:, 1], rtol=1e-9)
-    copies = estimator.sample_imputations(rows, 4000, random_state=0)[:, :, 1]
+    copies = estimator.sample_imputations(rows, n_imputations=4000, random_state=0)[:, :, 1]
     np.testing.assert_allclose((copies.mean(axis=0) - values[:, 1]) / deviations[:, 1], 0.0, atol=0.1)
     np.testing.assert_allclose(copies.std(axis=0), deviations[:, 1], rtol=0.1)
 

@@ -44,7 +44,7 @@ def test_influence_is_the_derivative_of_a_refit(model, name):
     r = estimator.predict_proba(X)
     refitted = mixture({**model, "init_params": r})  # to the same optimum, in few steps
     row, step = row_number(r, name), 1e-3
-    influence = {target: estimator.influence(X[[row]], target)[0] for target in targets_of(estimator)}
+    influence = {target: estimator.influence(X[[row]], target=target)[0] for target in targets_of(estimator)}
     for feature in range(2):
         refits = []
         for sign in (1, -1):
@@ -66,7 +66,8 @@ def test_weight_influence_is_the_derivative_of_a_refit(model, name):
     refitted = mixture({**model, "init_params": r})
     row, step = row_number(r, name), 1e-3
     influence = {
-        target: estimator.influence(X[[row]], target, perturb="weight")[0] for target in targets_of(estimator)
+        target: estimator.influence(X[[row]], target=target, perturb="weight")[0]
+        for target in targets_of(estimator)
     }
     refits = []
     for sign in (1, -1):
@@ -85,11 +86,11 @@ def test_location_influence_is_the_gradient_of_weight_influence(model):
     # one function holds both: f_j(x) = sum_k r_k(x) p_jk(y_k(x))
     estimator, step = fitted(model), 1e-5
     for target in targets_of(estimator):
-        gradient = estimator.influence(X, target)
+        gradient = estimator.influence(X, target=target)
         scale = np.abs(gradient).max()
         for feature, direction in enumerate(step * np.eye(2)):
             ahead, behind = (
-                estimator.influence(X + sign * direction, target, perturb="weight") for sign in (1, -1)
+                estimator.influence(X + sign * direction, target=target, perturb="weight") for sign in (1, -1)
             )
             np.testing.assert_allclose(
                 (ahead - behind) / (2 * step), gradient[..., feature], atol=1e-8 * scale, err_msg=target
@@ -117,10 +118,10 @@ def test_deleting_a_row_moves_the_posterior_by_minus_its_weight_influence():
 def test_influence_is_written_where_it_is_asked_to(target, perturb, tmp_path, monkeypatch):
     set_sizes(monkeypatch, most_rows=50)
     estimator = fitted(MODELS[0])
-    expected = estimator.influence(X, target, perturb)
+    expected = estimator.influence(X, target=target, perturb=perturb)
     on_disk = np.memmap(tmp_path / "influence", dtype=np.float32, mode="w+", shape=expected.shape)
     for out, tolerance in ((np.full(expected.shape, np.nan), 1e-14), (on_disk, 1e-6)):
-        assert estimator.influence(X, target, perturb, out=out) is out
+        assert estimator.influence(X, target=target, perturb=perturb, out=out) is out
         np.testing.assert_allclose(out, expected, rtol=tolerance, atol=tolerance * np.abs(expected).max())
 
 
@@ -144,39 +145,40 @@ def test_an_output_that_is_part_of_the_rows_is_refused():
     estimator, memory = fitted(MODELS[0]), np.empty((241, 2))
     memory[:-1] = X
     with pytest.raises(ValueError, match="out shares memory with X"):
-        estimator.influence(memory[:-1], "weights", "weight", out=memory[1:])
+        estimator.influence(memory[:-1], target="weights", perturb="weight", out=memory[1:])
 
 
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_influence_comes_in_batches_of_functions(covariance_type, monkeypatch):
     estimator = fitted({"covariance_type": covariance_type})
     whole = {
-        t: (estimator.influence(X, t), estimator.influence(X, t, "weight")) for t in targets_of(estimator)
+        t: (estimator.influence(X, target=t), estimator.influence(X, target=t, perturb="weight"))
+        for t in targets_of(estimator)
     }
     set_sizes(monkeypatch, batch_bytes=1)
     for target, (location, weight) in whole.items():
-        assert_equal_to_rounding(estimator.influence(X, target), location)
-        assert_equal_to_rounding(estimator.influence(X, target, "weight"), weight)
+        assert_equal_to_rounding(estimator.influence(X, target=target), location)
+        assert_equal_to_rounding(estimator.influence(X, target=target, perturb="weight"), weight)
 
 
 @catalogue
 def test_shapes(model):
     estimator = fitted(model)
     for target, value in attributes(estimator).items():
-        assert estimator.influence(X[:7], target).shape == (7, *np.shape(value), 2)
-    precisions = estimator.influence(X, "precisions")
+        assert estimator.influence(X[:7], target=target).shape == (7, *np.shape(value), 2)
+    precisions = estimator.influence(X, target="precisions")
     if model["covariance_type"] in ("full", "tied"):
         np.testing.assert_array_equal(precisions, precisions.swapaxes(-3, -2))
-    np.testing.assert_allclose(estimator.influence(X, "weights").sum(axis=1), 0, atol=1e-15)
+    np.testing.assert_allclose(estimator.influence(X, target="weights").sum(axis=1), 0, atol=1e-15)
 
 
 @pytest.mark.parametrize("model", [m for m in MODELS if m["prior"] == "flat"], ids=model_id)
 def test_shifting_all_rows_shifts_the_means_and_nothing_else(model):
     estimator = fitted(model)
-    total = {target: estimator.influence(X, target).sum(axis=0) for target in targets_of(estimator)}
+    total = {target: estimator.influence(X, target=target).sum(axis=0) for target in targets_of(estimator)}
     np.testing.assert_allclose(total["means"], np.broadcast_to(np.eye(2), (2, 2, 2)), atol=1e-9)
     for target in set(targets_of(estimator)) - {"means"}:
-        scale = np.abs(estimator.influence(X, target)).sum(axis=0).max()
+        scale = np.abs(estimator.influence(X, target=target)).sum(axis=0).max()
         np.testing.assert_allclose(total[target], 0, atol=1e-9 * scale)
 
 
@@ -186,7 +188,7 @@ def test_shifting_all_rows_shifts_the_means_and_nothing_else(model):
 def test_eulers_identities_of_scaling(model):
     estimator = fitted(model)
     euler = {
-        target: np.einsum("n...p,np->...", estimator.influence(X, target), X)
+        target: np.einsum("n...p,np->...", estimator.influence(X, target=target), X)
         for target in ("means", "precisions", "covariances", "log_weights")
     }
     np.testing.assert_allclose(euler["means"], estimator.means_, atol=1e-9)
@@ -213,34 +215,38 @@ def test_a_rows_influence_does_not_depend_on_the_rows_beside_it(covariance_type,
     np.testing.assert_array_equal(alternatives > 1e-30, np.arange(40) < 20)
     rows = np.concatenate([uncertain, certain, np.hstack([uncertain, certain]).reshape(-1, 2)])
     alone = {
-        target: np.concatenate([estimator.influence([row], target) for row in rows])
+        target: np.concatenate([estimator.influence([row], target=target) for row in rows])
         for target in targets_of(estimator)
     }
     set_sizes(monkeypatch, most_rows=7)
     for n_jobs in (1, 2):
         estimator.set_params(n_jobs=n_jobs)
         for target, influence in alone.items():
-            assert_equal_to_rounding(estimator.influence(rows, target), influence)
+            assert_equal_to_rounding(estimator.influence(rows, target=target), influence)
 
 
 @catalogue
 def test_the_weight_influence_of_few_rows_is_the_same_as_among_many(model, monkeypatch, tmp_path):
     # Fewer rows than entries of the target are solved for, row by row.
     estimator = fitted(model)
-    among_many = {target: estimator.influence(X, target, "weight") for target in targets_of(estimator)}
+    among_many = {
+        target: estimator.influence(X, target=target, perturb="weight") for target in targets_of(estimator)
+    }
     on_disk = np.memmap(tmp_path / "influence", dtype=np.float32, mode="w+", shape=(2, 2, 2))
     for batch_bytes in (2**20, 1):
         set_sizes(monkeypatch, batch_bytes=batch_bytes)
         for target, expected in among_many.items():
-            assert_equal_to_rounding(estimator.influence(X[:2], target, "weight"), expected[:2])
-    estimator.influence(X[:2], "means", "weight", out=on_disk)
+            assert_equal_to_rounding(
+                estimator.influence(X[:2], target=target, perturb="weight"), expected[:2]
+            )
+    estimator.influence(X[:2], target="means", perturb="weight", out=on_disk)
     np.testing.assert_allclose(on_disk, among_many["means"][:2], rtol=1e-5, atol=1e-6)
 
 
 def test_unknown_requests_are_refused():
     estimator = fitted(MODELS[0])
     with pytest.raises(ValueError, match="target must be one of log_weights, means"):
-        estimator.influence(X, "mean")
+        estimator.influence(X, target="mean")
     with pytest.raises(ValueError, match="perturb must be 'location' or 'weight', got 'label'"):
         estimator.influence(X, perturb="label")
     with pytest.raises(ValueError, match=r"perturb must be 'location' or 'weight', got \['weight'\]"):
@@ -252,6 +258,6 @@ def test_unknown_requests_are_refused():
     ):
         estimator.get_posterior_covariance(method="robust")
     with pytest.raises(ValueError, match="target must be one of"):
-        estimator.get_posterior_covariance(["means", "nothing"], method="lrvb")
+        estimator.get_posterior_covariance(target=["means", "nothing"], method="lrvb")
     with pytest.raises(ValueError, match="target is empty"):
-        estimator.get_posterior_covariance([], method="lrvb")
+        estimator.get_posterior_covariance(target=[], method="lrvb")

@@ -70,7 +70,7 @@ def test_of_one_component_they_are_exact(model, n_features):
     estimator = mixture(model, n_components=1).fit(rows, sample_weight=weights)
     left_out = np.arange(0, 30, 6)
     truth = refitted(model, estimator, rows, left_out, weights)
-    found = estimator.loo_score_samples(rows, weights)[left_out]
+    found = estimator.loo_score_samples(rows, sample_weight=weights)[left_out]
     np.testing.assert_allclose(found, truth, rtol=1e-9, atol=1e-9)
 
 

@@ -59,7 +59,7 @@ def test_columns_are_what_they_sum_up(model):
     means = np.concatenate([weights, estimator.posterior_mean_[parameters]])
     np.testing.assert_allclose(attributes["mean"], means, rtol=1e-13)
     for column, method in (("sd", "lrvb"), ("mean_field_sd", "mean_field")):
-        variances = np.diag(estimator.get_posterior_covariance(TARGETS, method))
+        variances = np.diag(estimator.get_posterior_covariance(target=TARGETS, method=method))
         np.testing.assert_allclose(attributes[column], np.sqrt(variances), rtol=1e-9)
     assert np.all(summary["ratio"] >= 1 - 1e-9)
     np.testing.assert_allclose(summary["ratio"] * summary["mean_field_sd"], summary["sd"], rtol=1e-14)
@@ -77,7 +77,7 @@ def test_intervals_stay_in_their_ranges(model):
     few = overlapping(12, seed=4 if "tails" in model else 3)
     for estimator in (fitted(model), mixture(lower_noise).fit(few)):
         for interval in (0.5, 0.999999):
-            summary = estimator.posterior_summary(interval, method="lrvb")
+            summary = estimator.posterior_summary(interval=interval, method="lrvb")
             ends_exist = np.isfinite(summary[["lower", "upper"]])
             if "tails" in model:  # Of covariances some may be infinite.
                 ends_exist = ends_exist[~summary.index.str.startswith("covariance")]
@@ -94,7 +94,9 @@ def test_intervals_stay_in_their_ranges(model):
 
 @catalogue
 def test_a_wider_interval_holds_a_narrower_one(model):
-    inner, outer = (fitted(model).posterior_summary(interval, method="lrvb") for interval in (0.6, 0.9))
+    inner, outer = (
+        fitted(model).posterior_summary(interval=interval, method="lrvb") for interval in (0.6, 0.9)
+    )
     assert np.all(outer["lower"] < inner["lower"])
     assert np.all(outer["upper"] > inner["upper"])
 
@@ -106,10 +108,10 @@ def test_a_wider_interval_holds_a_narrower_one(model):
 def test_intervals_are_those_of_draws(covariance_type, weights, n_samples):
     model = {"covariance_type": covariance_type, "weight_concentration_prior_type": weights}
     estimator = mixture(model).fit(overlapping(n_samples))
-    draws = estimator.sample_posterior(8000, random_state=0, method="lrvb")
+    draws = estimator.sample_posterior(n_draws=8000, random_state=0, method="lrvb")
     flat = [draws["weights"], np.log(draws["weights"]), draws["means"].reshape(8000, -1)]
     flat += [unique_of_draws(model, draws[name]) for name in ("precisions", "covariances")]
-    summary = estimator.posterior_summary(0.8, method="lrvb")
+    summary = estimator.posterior_summary(interval=0.8, method="lrvb")
     flat = np.hstack(flat)
     # The standard errors of quantiles are 0.02 sd. Draws of means are correlated with their precisions, which
     # moves their mean and standard deviation by the order of one over the rows of a component.
@@ -123,7 +125,7 @@ def test_intervals_are_those_of_draws(covariance_type, weights, n_samples):
 
 def test_one_component_of_diagonal_covariance_has_exactly_qs_intervals():
     estimator = mixture({"covariance_type": "diag"}, n_components=1).fit(overlapping(20))
-    summary = estimator.posterior_summary(0.9, method="lrvb")
+    summary = estimator.posterior_summary(interval=0.9, method="lrvb")
     shape = 0.5 * estimator.degrees_of_freedom_[0]
     q = stats.gamma(shape, scale=estimator.precisions_[0] / shape)
     np.testing.assert_allclose(rows(summary, "precision")["lower"], q.ppf(0.05), rtol=1e-10)
@@ -135,7 +137,7 @@ def test_one_component_of_diagonal_covariance_has_exactly_qs_intervals():
 def test_one_component_has_exactly_qs_covariances(covariance_type, scale):
     X = overlapping(12) * [1.0, scale]
     estimator = mixture({"covariance_type": covariance_type, "reg_covar": 0.0}, n_components=1).fit(X)
-    summary = estimator.posterior_summary(0.9, target="covariances", method="lrvb")
+    summary = estimator.posterior_summary(interval=0.9, target="covariances", method="lrvb")
     freedom = np.ravel(estimator.degrees_of_freedom_)[0]
     values = unique({"covariance_type": covariance_type}, estimator.covariances_)
     is_matrix = covariance_type in ("full", "tied")
@@ -199,7 +201,7 @@ def test_nearly_improper_priors_of_empty_components_have_intervals(covariance_ty
     X = overlapping(40)[:, :1]
     prior = {"degrees_of_freedom_prior": 0.03, "covariance_type": covariance_type}
     estimator = mixture(prior, n_components=3).fit(X)
-    summary = estimator.posterior_summary(0.9, target="covariances", method="lrvb")
+    summary = estimator.posterior_summary(interval=0.9, target="covariances", method="lrvb")
     assert np.all(summary["lower"] > 0)
     assert np.all(np.isfinite(summary["upper"]))
     assert np.all(summary["lower"] < summary["upper"])
@@ -330,7 +332,7 @@ def test_bad_requests_are_refused():
     estimator = fitted(MODELS[0])
     for interval in (0, 1, 1.0, -0.5, 95, np.nan, "0.95"):
         with pytest.raises(ValueError, match="interval must be a probability above 0 and below 1"):
-            estimator.posterior_summary(interval, method="lrvb")
+            estimator.posterior_summary(interval=interval, method="lrvb")
     for min_count in (-1, True, "0.5", np.nan):
         with pytest.raises(ValueError, match="min_count must be a number of rows, at least 0"):
             estimator.posterior_summary(min_count=min_count, method="lrvb")
@@ -340,5 +342,8 @@ def test_bad_requests_are_refused():
         estimator.posterior_summary(target="mean", method="lrvb")
     with pytest.raises(ValueError, match="target is empty"):
         estimator.posterior_summary(target=[], method="lrvb")
+    for ask in (estimator.posterior_summary, estimator.sample_posterior, estimator.get_posterior_covariance):
+        with pytest.raises(ValueError, match=r"first argument is X.*got the number 1000\. Others go by name"):
+            ask(1000)
     with pytest.raises(NotFittedError):
         LRVBGaussianMixture().posterior_summary(method="lrvb")

@@ -190,7 +190,7 @@ def test_shapes_and_units(model):
 def test_shifting_rows_and_prior_shifts_the_means_and_nothing_else(model):
     estimator = given(model)
     for target in targets_of(estimator):
-        rows, prior = estimator.influence(X, target), estimator.prior_sensitivity(target)["mean_prior"]
+        rows, prior = estimator.influence(X, target=target), estimator.prior_sensitivity(target)["mean_prior"]
         expected = np.eye(2) if target == "means" else 0.0
         scale = np.abs(rows).sum(axis=0).max()
         assert np.abs(prior).max() > 1e-5 * scale
@@ -206,7 +206,7 @@ def test_eulers_identities_of_scaling(model):
     degrees = {"log_weights": 0, "weights": 0, "means": 1, "precisions": -2, "covariances": 2}
     for target, degree in degrees.items():
         sensitivity = estimator.prior_sensitivity(target)
-        rows = np.einsum("n...p,np->...", estimator.influence(X, target), X)
+        rows = np.einsum("n...p,np->...", estimator.influence(X, target=target), X)
         mean = along(sensitivity["mean_prior"], model["mean_prior"])
         covariance = along(sensitivity["covariance_prior"], np.asarray(model["covariance_prior"]))
         expected = degree * values_of(estimator, target)

@@ -24,7 +24,7 @@ X = overlapping()
 
 def flat_influence(model, estimator, target):
     """d E[target] / d w_n of unique entries, (n, d)."""
-    influence = estimator.influence(X, target, perturb="weight")
+    influence = estimator.influence(X, target=target, perturb="weight")
     if target in ("precisions", "covariances", "scales"):
         return np.stack([unique(model, one) for one in influence])
     return influence.reshape(len(X), -1)
@@ -35,7 +35,7 @@ def test_it_is_the_sum_of_squared_weight_influences(model):
     estimator = fitted(model)
     influence = np.hstack([flat_influence(model, estimator, target) for target in targets_of(estimator)])
     influence -= influence.mean(axis=0)
-    covariance = estimator.get_posterior_covariance(targets_of(estimator), method="sandwich", X=X)
+    covariance = estimator.get_posterior_covariance(target=targets_of(estimator), method="sandwich", X=X)
     sd = np.sqrt(np.diag(covariance))
     np.testing.assert_allclose(
         covariance / np.outer(sd, sd), influence.T @ influence / np.outer(sd, sd), atol=1e-10
@@ -59,7 +59,7 @@ def test_a_weight_is_so_many_rows(model):
 def test_of_one_component_it_is_that_of_the_samples_mean_and_covariance():
     # the textbook: Cov(x)/N, and the fourth moments of x
     estimator = mixture({"prior": "flat", "reg_covar": 0.0}, n_components=1).fit(X)
-    found = estimator.get_posterior_covariance("means", method="sandwich", X=X)
+    found = estimator.get_posterior_covariance(target="means", method="sandwich", X=X)
     np.testing.assert_allclose(found, np.cov(X.T, bias=True) / len(X), rtol=1e-10)
     centred = X - X.mean(axis=0)
     i, j = np.triu_indices(2)
@@ -67,7 +67,7 @@ def test_of_one_component_it_is_that_of_the_samples_mean_and_covariance():
     products -= estimator.covariances_[0][i, j]  # in which a row of weight dw counts N + dw times
     products = products / estimator.degrees_of_freedom_[0]
     products -= products.mean(axis=0)
-    found = estimator.get_posterior_covariance("covariances", method="sandwich", X=X)
+    found = estimator.get_posterior_covariance(target="covariances", method="sandwich", X=X)
     np.testing.assert_allclose(found, products.T @ products, rtol=1e-9)
 
 
@@ -84,9 +84,9 @@ def test_where_the_model_is_true_it_agrees_with_the_posterior():
 def test_where_it_is_not_the_two_part():
     heavy = np.concatenate([X, np.random.default_rng(1).standard_t(3, size=(400, 2)) * 0.7])
     estimator = mixture({"prior": "flat"}, n_components=1).fit(heavy)
-    ratio = np.diag(estimator.get_posterior_covariance("covariances", "sandwich", X=heavy)) / np.diag(
-        estimator.get_posterior_covariance("covariances", method="lrvb")
-    )
+    ratio = np.diag(
+        estimator.get_posterior_covariance(target="covariances", method="sandwich", X=heavy)
+    ) / np.diag(estimator.get_posterior_covariance(target="covariances", method="lrvb"))
     assert ratio.max() > 1.5
 
 
@@ -108,7 +108,7 @@ def test_with_fewer_rows_than_unknowns():
     assert len(estimator.posterior_mean_) > 40
     influence = estimator.influence(rows, perturb="weight").reshape(40, -1)
     influence -= influence.mean(axis=0)
-    found = estimator.get_posterior_covariance("means", method="sandwich", X=rows)
+    found = estimator.get_posterior_covariance(target="means", method="sandwich", X=rows)
     np.testing.assert_allclose(found, influence.T @ influence, atol=1e-10 * np.abs(found).max())
 
 

@@ -394,7 +394,7 @@ def test_theta_has_one_order(model):
     np.testing.assert_array_equal(estimator.posterior_summary(target="all", method="lrvb").index, labels)
     stops = np.cumsum([0, *(target.size for target in theta)])
     for name, start, stop in zip(names, stops, stops[1:], strict=False):
-        own = estimator.get_posterior_covariance(name, method="lrvb")
+        own = estimator.get_posterior_covariance(target=name, method="lrvb")
         joint = estimator.posterior_covariance_[start:stop, start:stop]
         np.testing.assert_allclose(joint, own, rtol=1e-9, atol=1e-12 * np.abs(own).max())
         np.testing.assert_allclose(estimator.posterior_std_[start:stop] ** 2, np.diag(own), rtol=1e-9)
@@ -426,9 +426,9 @@ def test_an_unknown_target_is_refused_everywhere(name):
     asked = [
         lambda: target_class(TARGETS, name),
         lambda: uncertainty_of(estimator).targets[name],
-        lambda: estimator.influence(X, name),
+        lambda: estimator.influence(X, target=name),
         lambda: estimator.prior_sensitivity(name),
-        lambda: estimator.get_posterior_covariance([name], method="lrvb"),
+        lambda: estimator.get_posterior_covariance(target=[name], method="lrvb"),
         lambda: estimator.posterior_summary(target=[name], method="lrvb"),
         lambda: parameter_entry(estimator, name, 0, 0),
         lambda: InfluenceDisplay.from_estimator(estimator, X, target=name),
@@ -475,14 +475,14 @@ def deviations_by_hand(model, estimator):
 def test_a_new_target_has_the_covariance_of_the_delta_method(model, method):
     estimator = fresh(model)
     deviations, squares, on_diagonal = deviations_by_hand(model, estimator)
-    joint = estimator.get_posterior_covariance([squares, "means"], method, X=X)
-    found = estimator.get_posterior_covariance(["standard_deviations", "means"], method, X=X)
+    joint = estimator.get_posterior_covariance(target=[squares, "means"], method=method, X=X)
+    found = estimator.get_posterior_covariance(target=["standard_deviations", "means"], method=method, X=X)
     kept = np.concatenate([on_diagonal, np.ones(4, dtype=bool)])
     scale = np.concatenate([1.0 / (2.0 * deviations), np.ones(4)])
     expected = joint[np.ix_(kept, kept)] * np.outer(scale, scale)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12 * np.abs(expected).max())
     std = uncertainty_of(estimator).std("standard_deviations")
-    lrvb = estimator.get_posterior_covariance("standard_deviations", method="lrvb")
+    lrvb = estimator.get_posterior_covariance(target="standard_deviations", method="lrvb")
     np.testing.assert_allclose(std.ravel() ** 2, np.diag(lrvb), rtol=1e-9)
 
 
@@ -492,8 +492,8 @@ def test_a_new_target_has_the_covariance_of_the_delta_method(model, method):
 def test_a_new_target_has_influence(model, perturb):
     estimator = fresh(model)
     deviations, squares, on_diagonal = deviations_by_hand(model, estimator)
-    found = estimator.influence(X[:9], "standard_deviations", perturb)
-    of_covariances = estimator.influence(X[:9], squares, perturb)
+    found = estimator.influence(X[:9], target="standard_deviations", perturb=perturb)
+    of_covariances = estimator.influence(X[:9], target=squares, perturb=perturb)
     target, covariances = (uncertainty_of(estimator).targets[n] for n in ("standard_deviations", squares))
     expected = np.empty((9, target.size, *found.shape[3:]))
     places = [np.argwhere(covariances.flat_indices() == i)[0] for i in np.flatnonzero(on_diagonal)]
@@ -529,7 +529,7 @@ def test_a_new_target_is_displayed():
     assert (index, name) == ((1, 0), "standard_deviation[1,x0]")
     display = InfluenceDisplay.from_estimator(estimator, X, target="standard_deviations", component=1)
     np.testing.assert_allclose(
-        display.influence, estimator.influence(X, "standard_deviations")[:, 1, 0, 0], atol=1e-12
+        display.influence, estimator.influence(X, target="standard_deviations")[:, 1, 0, 0], atol=1e-12
     )
     shown = PosteriorStdDisplay.from_estimator(estimator, target="standard_deviations")
     assert shown.targets.tolist() == 4 * ["standard_deviations"]

@@ -119,7 +119,7 @@ def test_rows_that_count_next_to_nothing_are_checked():
     X = np.random.default_rng(0).normal(size=(60, 2))
     estimator = LRVBGaussianMixture(n_components=2, covariance_prior=np.eye(2), random_state=0)
     few = np.full(60, 1e-3)
-    check = estimator.fit(X, sample_weight=few).posterior_check(X, few)
+    check = estimator.fit(X, sample_weight=few).posterior_check(X, sample_weight=few)
     assert check.n_occupied == 0
     assert np.isfinite(check.mean_shift).all()
 

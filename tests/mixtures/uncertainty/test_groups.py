@@ -46,7 +46,7 @@ def flat_influence(model, estimator, rows=X, targets=None):
     """d E[target] / d w_n of unique entries, of all targets together: (n, d)."""
     found = []
     for target in targets or targets_of(estimator):
-        influence = estimator.influence(rows, target, perturb="weight")
+        influence = estimator.influence(rows, target=target, perturb="weight")
         if target in ("precisions", "covariances", "scales"):
             influence = np.stack([unique(model, one) for one in influence])
         found.append(influence.reshape(len(rows), -1))
@@ -79,7 +79,7 @@ def test_it_is_the_sum_of_the_squared_influences_of_groups(model):
     estimator = fitted(model)
     influence = flat_influence(model, estimator)
     for groups in (NAMES, np.arange(len(X)) % 5):  # more and fewer than there are coefficients
-        found = estimator.get_posterior_covariance(targets_of(estimator), groups=groups)
+        found = estimator.get_posterior_covariance(target=targets_of(estimator), groups=groups)
         assert_close(found, clustered(by_group(influence, groups)))
     np.testing.assert_allclose(found, found.T, rtol=1e-14)
 
@@ -89,7 +89,7 @@ def test_groups_of_rows_with_holes(model):
     estimator, groups = fitted_to_holes(model), np.arange(120) % 30
     targets = ("log_weights", "means")
     sums = by_group(flat_influence(model, estimator, holed(), targets), groups)
-    assert_close(estimator.get_posterior_covariance(list(targets), groups=groups), clustered(sums))
+    assert_close(estimator.get_posterior_covariance(target=list(targets), groups=groups), clustered(sums))
 
 
 def test_strata_and_finite_populations():
@@ -101,24 +101,26 @@ def test_strata_and_finite_populations():
         own = sums[of_groups == stratum]
         expected = expected + clustered(own)
         corrected = corrected + (1.0 - len(own) / size) * clustered(own)
-    found = estimator.get_posterior_covariance(targets_of(estimator), groups=NAMES, strata=STRATA)
+    found = estimator.get_posterior_covariance(target=targets_of(estimator), groups=NAMES, strata=STRATA)
     assert_close(found, expected)
     found = estimator.get_posterior_covariance(
-        targets_of(estimator), groups=NAMES, strata=STRATA, strata_sizes=SIZES
+        target=targets_of(estimator), groups=NAMES, strata=STRATA, strata_sizes=SIZES
     )
     assert_close(found, corrected)
-    half = estimator.get_posterior_covariance("means", groups=NAMES, strata_sizes=2 * 48)
-    assert_close(half, 0.5 * estimator.get_posterior_covariance("means", groups=NAMES))
+    half = estimator.get_posterior_covariance(target="means", groups=NAMES, strata_sizes=2 * 48)
+    assert_close(half, 0.5 * estimator.get_posterior_covariance(target="means", groups=NAMES))
 
 
 def test_weights_of_a_survey_count_each_row_as_a_group():
     weights = np.random.default_rng(1).uniform(0.5, 2.0, len(X))
     estimator = mixture(MODELS[0]).fit(X, sample_weight=weights)
     influence = weights[:, None] * flat_influence(MODELS[0], estimator, targets=("means",))
-    found = estimator.get_posterior_covariance("means", X=X, sample_weight=weights, groups=np.arange(len(X)))
+    found = estimator.get_posterior_covariance(
+        target="means", X=X, sample_weight=weights, groups=np.arange(len(X))
+    )
     assert_close(found, clustered(influence))
     by_strata = estimator.get_posterior_covariance(
-        "means",
+        target="means",
         X=X,
         sample_weight=weights,
         strata=STRATA,  # each row is a group
@@ -132,11 +134,11 @@ def test_a_weight_is_so_many_rows_of_the_group():
     r = mixture(MODELS[0]).fit(X).predict_proba(X)
     weighted = mixture(MODELS[0], init_params=r).fit(X, sample_weight=times)
     plain = mixture(MODELS[0], init_params=r[repeated]).fit(X[repeated])
-    expected = plain.get_posterior_covariance("all", groups=NAMES[repeated])
-    found = weighted.get_posterior_covariance("all", X=X, sample_weight=times, groups=NAMES)
+    expected = plain.get_posterior_covariance(target="all", groups=NAMES[repeated])
+    found = weighted.get_posterior_covariance(target="all", X=X, sample_weight=times, groups=NAMES)
     assert_close(found, expected, 1e-6)
     expected = plain.leverage(X[repeated], groups=NAMES[repeated])
-    np.testing.assert_allclose(weighted.leverage(X, NAMES, times), expected, rtol=1e-6)
+    np.testing.assert_allclose(weighted.leverage(X, groups=NAMES, sample_weight=times), expected, rtol=1e-6)
 
 
 def test_groups_without_rows_that_count_do_not_count():
@@ -172,7 +174,7 @@ def test_one_component_agrees_with_other_packages(package, case, used, factor):
     weights = weights if "weights" in used else None
     estimator = LRVBGaussianMixture(prior="flat", reg_covar=0.0, tol=1e-12).fit(rows, sample_weight=weights)
     given = {name: data[name] for name in used if name != "weights"}
-    found = estimator.get_posterior_covariance("means", X=rows, sample_weight=weights, **given)
+    found = estimator.get_posterior_covariance(target="means", X=rows, sample_weight=weights, **given)
     reference = REFERENCES[package]["covariances"][case]
     expected = np.array(reference.get("vcov", reference.get("cov_params")))
     np.testing.assert_allclose(factor * found, expected, rtol=1e-10)
@@ -190,8 +192,8 @@ def in_this_thread():
 def everything(estimator, rows, groups):
     """All that is asked of groups."""
     return [
-        estimator.get_posterior_covariance("all", X=rows, groups=groups, strata=groups_strata(groups)),
-        estimator.influence(rows, "covariances", "weight", groups=groups),
+        estimator.get_posterior_covariance(target="all", X=rows, groups=groups, strata=groups_strata(groups)),
+        estimator.influence(rows, target="covariances", perturb="weight", groups=groups),
         estimator.leverage(rows, groups=groups),
     ]
 
@@ -240,7 +242,7 @@ def test_order_names_blocks_and_threads_do_not_matter(monkeypatch):
 def test_solvers_agree(solver):
     estimator = fitted(MODELS[0])
     found = covariance_by(solver, estimator, "all", "sandwich", X=X, groups=NAMES)
-    assert_close(found, estimator.get_posterior_covariance("all", groups=NAMES), 1e-7)
+    assert_close(found, estimator.get_posterior_covariance(target="all", groups=NAMES), 1e-7)
 
 
 def test_units_and_origin():
@@ -261,14 +263,14 @@ def test_units_and_origin():
 def test_influence_and_leverage_of_groups(model):
     estimator = fitted(model)
     for target in ("weights", "covariances"):
-        influence = estimator.influence(X, target, "weight")
+        influence = estimator.influence(X, target=target, perturb="weight")
         expected = by_group(influence.reshape(len(X), -1), NAMES)
-        found = estimator.influence(X, target, "weight", groups=NAMES)
+        found = estimator.influence(X, target=target, perturb="weight", groups=NAMES)
         np.testing.assert_allclose(
             found.reshape(len(expected), -1), expected, atol=1e-11 * np.abs(expected).max()
         )
-    together = estimator.influence(X[:9], "means", "weight", groups=np.zeros(9))
-    expected = estimator.influence(X[:9], "means", "weight").sum(axis=0, keepdims=True)
+    together = estimator.influence(X[:9], target="means", perturb="weight", groups=np.zeros(9))
+    expected = estimator.influence(X[:9], target="means", perturb="weight").sum(axis=0, keepdims=True)
     np.testing.assert_allclose(together, expected, atol=1e-11 * np.abs(expected).max())
     alone = estimator.leverage(X, groups=np.arange(len(X)))
     np.testing.assert_allclose(alone, estimator.leverage(X), rtol=1e-8, atol=1e-12)
@@ -295,7 +297,7 @@ def test_intervals_are_by_students_t():
     estimator = fitted(MODELS[0])
     for strata, freedom in ((None, 47), (STRATA, 46)):
         summary = estimator.posterior_summary(target="means", groups=NAMES, strata=strata)
-        variances = np.diag(estimator.get_posterior_covariance("means", groups=NAMES, strata=strata))
+        variances = np.diag(estimator.get_posterior_covariance(target="means", groups=NAMES, strata=strata))
         np.testing.assert_allclose(summary["sd"], np.sqrt(variances), rtol=1e-12)
         half = student_t(freedom).ppf(0.975) * summary["sd"]
         np.testing.assert_allclose(summary["upper"], summary["mean"] + half, rtol=1e-12)
@@ -310,13 +312,13 @@ def test_intervals_are_by_students_t():
 def test_draws_have_the_covariance_and_the_intervals(covariance_type):
     estimator = fitted({"covariance_type": covariance_type})
     summary = estimator.posterior_summary(target=["weights", "means"], groups=NAMES)
-    draws = estimator.sample_posterior(20_000, random_state=0, groups=NAMES)
+    draws = estimator.sample_posterior(n_draws=20_000, random_state=0, groups=NAMES)
     flat = np.hstack([draws["weights"], draws["means"].reshape(20_000, -1)])
     of_t = np.sqrt(47 / 45)  # the standard deviation of Student's t
     np.testing.assert_allclose(flat.std(axis=0), of_t * summary["sd"], rtol=0.04)
     sd = summary["sd"].to_numpy()
     np.testing.assert_allclose(np.quantile(flat, 0.975, axis=0), summary["upper"], atol=0.1 * sd.max())
-    expected = estimator.get_posterior_covariance(["weights", "means"], groups=NAMES)
+    expected = estimator.get_posterior_covariance(target=["weights", "means"], groups=NAMES)
     np.testing.assert_allclose(
         np.corrcoef(flat.T)[0, 2:],
         expected[0, 2:] / np.sqrt(expected[0, 0] * np.diag(expected)[2:]),
@@ -331,11 +333,13 @@ def test_draws_of_what_does_not_vary_are_the_estimates(covariance_type):
     rows[strata == 1] += 200.0
     estimator = mixture({"covariance_type": covariance_type}).fit(rows)
     given = {"groups": np.arange(160) // 4 * 2 + strata, "strata": strata}
-    everywhere = estimator.sample_posterior(9, random_state=0, **given, strata_sizes={0: 40, 1: 40})
+    everywhere = estimator.sample_posterior(n_draws=9, random_state=0, **given, strata_sizes={0: 40, 1: 40})
     for name, values in everywhere.items():
         expected = np.broadcast_to(getattr(estimator, f"{name}_"), values.shape)
         np.testing.assert_allclose(values, expected, rtol=1e-7, atol=1e-7)
-    in_part = estimator.sample_posterior(9, random_state=0, **given, strata_sizes={0: 40, 1: 90})["means"]
+    in_part = estimator.sample_posterior(n_draws=9, random_state=0, **given, strata_sizes={0: 40, 1: 90})[
+        "means"
+    ]
     first = int(np.argmin(estimator.means_[:, 0]))
     np.testing.assert_allclose(in_part[:, first], np.tile(estimator.means_[first], (9, 1)), atol=1e-7)
     assert np.all(in_part[:, 1 - first].std(axis=0) > 0.01)
@@ -367,7 +371,7 @@ def test_the_note_says_how_many_groups_and_what_is_doubtful():
     note = far.posterior_summary(target="means", groups=separate).attrs["note"]
     assert "are worth those of 4 groups of equal size: its intervals are too short" in note
     alone = estimator.posterior_summary(target="means", method="sandwich")
-    expected = np.diag(estimator.get_posterior_covariance("means", method="sandwich"))
+    expected = np.diag(estimator.get_posterior_covariance(target="means", method="sandwich"))
     np.testing.assert_allclose(alone["sd"], np.sqrt(expected), rtol=1e-12)
     np.testing.assert_allclose(alone["upper"], alone["mean"] + norm.ppf(0.975) * alone["sd"], rtol=1e-12)
     assert "independent rows" in alone.attrs["note"]
@@ -430,18 +434,18 @@ def test_the_bootstrap_agrees_with_the_sandwich():
 def test_draws_of_the_bootstrap_are_refits(covariance_type):
     model = {"covariance_type": covariance_type}
     estimator = fitted(model)
-    draws = estimator.sample_posterior(5, random_state=0, method="bootstrap", groups=NAMES)
+    draws = estimator.sample_posterior(n_draws=5, random_state=0, method="bootstrap", groups=NAMES)
     assert {name: values.shape for name, values in draws.items()} == {
         name: (5, *getattr(estimator, f"{name}_").shape) for name in draws
     }
     covariance = estimator.get_posterior_covariance(
-        ["weights", "means"], "bootstrap", n_draws=5, random_state=0, groups=NAMES
+        target=["weights", "means"], method="bootstrap", n_draws=5, random_state=0, groups=NAMES
     )
     flat = np.hstack([draws["weights"], draws["means"].reshape(5, -1)])
     np.testing.assert_allclose(covariance, np.cov(flat.T), rtol=1e-7, atol=1e-12)
     sizes = pd.Series(STRATA).groupby(NAMES).first().value_counts().to_dict()
     sampled = {"groups": NAMES, "strata": STRATA, "strata_sizes": sizes}  # All are here: nothing varies.
-    same = estimator.sample_posterior(2, random_state=0, method="bootstrap", **sampled)
+    same = estimator.sample_posterior(n_draws=2, random_state=0, method="bootstrap", **sampled)
     for name, values in same.items():
         expected = np.broadcast_to(getattr(estimator, f"{name}_"), values.shape)
         np.testing.assert_allclose(values, expected, rtol=1e-5, atol=1e-8)
@@ -472,7 +476,7 @@ def test_resamples_that_lose_a_component_are_left_out():
     assert 0 < n_refits < 40
     assert f"{40 - n_refits} other refits did not converge, or lost a component" in note
     with pytest.warns(UserWarning, match="other refits did not converge, or lost a component"):
-        draws = estimator.sample_posterior(40, random_state=0, method="bootstrap", groups=groups)
+        draws = estimator.sample_posterior(n_draws=40, random_state=0, method="bootstrap", groups=groups)
     assert draws["weights"].shape == (n_refits, 2)
 
 
@@ -516,7 +520,7 @@ def test_resamples_that_lose_a_component_are_left_out():
 )
 def test_bad_groups_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
-        fitted(MODELS[0]).get_posterior_covariance("means", **given)
+        fitted(MODELS[0]).get_posterior_covariance(target="means", **given)
 
 
 def test_other_bad_requests():
@@ -539,7 +543,7 @@ def test_other_bad_requests():
             separate.posterior_summary(groups=lonely, method=method)
     assert np.isfinite(separate.leverage(rows, groups=lonely)).all()
     with pytest.raises(ValueError, match=r"leave 2 degree\(s\) of freedom"):
-        estimator.sample_posterior(5, groups=np.arange(240) % 3)
+        estimator.sample_posterior(n_draws=5, groups=np.arange(240) % 3)
     weighted = mixture(MODELS[0]).fit(X, sample_weight=np.arange(240) > 9)
     with pytest.raises(ValueError, match=r"has 240 labels, but X has 230 rows\. Where X is left out"):
         weighted.posterior_summary(groups=NAMES)
@@ -548,13 +552,13 @@ def test_other_bad_requests():
 @pytest.mark.usefixtures("in_this_thread")
 def test_labels_on_dask():
     estimator, labels = fitted(MODELS[0]), pd.Series(np.arange(len(X)) % 37)
-    rows, expected = da.from_array(X, chunks=(80, 2)), fitted(MODELS[0]).leverage(X, labels)
+    rows, expected = da.from_array(X, chunks=(80, 2)), fitted(MODELS[0]).leverage(X, groups=labels)
     for dtype in ("Int64", "string", "category"):  # none of them of NumPy
         groups = labels.map("{:02d}".format).astype(dtype) if dtype != "Int64" else labels.astype(dtype)
-        found = estimator.leverage(rows, dd.from_pandas(groups, npartitions=3))
+        found = estimator.leverage(rows, groups=dd.from_pandas(groups, npartitions=3))
         np.testing.assert_allclose(found, expected, rtol=1e-10)
         with pytest.raises(ValueError, match="groups has 1 missing labels in a chunk, the first at row 20"):
-            estimator.leverage(rows, dd.from_pandas(groups.mask(labels.index == 100), npartitions=3))
+            estimator.leverage(rows, groups=dd.from_pandas(groups.mask(labels.index == 100), npartitions=3))
     n_read = []
 
     def read(chunk):
@@ -562,11 +566,11 @@ def test_labels_on_dask():
         return chunk
 
     once = da.from_array(labels.to_numpy(), chunks=80).map_blocks(read, dtype=int, meta=np.empty(0, int))
-    estimator.sample_posterior(3, random_state=0, method="bootstrap", X=rows, groups=once)
+    estimator.sample_posterior(n_draws=3, random_state=0, method="bootstrap", X=rows, groups=once)
     assert n_read == 2 * [80, 80, 80]
     mixed = labels.where(labels.index < 80, labels.astype(str))  # words in all chunks but one
     with pytest.raises(ValueError, match="groups has labels of several types"):
-        estimator.leverage(rows, da.from_array(mixed.to_numpy(dtype=object), chunks=80))
+        estimator.leverage(rows, groups=da.from_array(mixed.to_numpy(dtype=object), chunks=80))
     fewer = dd.from_pandas(labels, npartitions=3)
     with pytest.raises(ValueError, match="what runs along X, such as init_params or groups, has 77"):
-        estimator.leverage(rows, fewer[fewer != 5])
+        estimator.leverage(rows, groups=fewer[fewer != 5])

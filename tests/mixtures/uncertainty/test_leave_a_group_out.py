@@ -124,7 +124,7 @@ def test_of_one_component_they_are_exact(model, n_features):
     estimator = mixture(model, n_components=1).fit(rows, sample_weight=weights)
     truth = refitted(estimator, rows, groups, [0, 3], weights)
     left_out = np.flatnonzero(np.isfinite(truth))
-    found = estimator.loo_score_samples(rows, weights, groups)
+    found = estimator.loo_score_samples(rows, sample_weight=weights, groups=groups)
     np.testing.assert_allclose(found[left_out], truth[left_out], rtol=1e-9, atol=1e-9)
 
 
@@ -135,8 +135,8 @@ def test_groups_of_one_row_are_rows(model, solver, monkeypatch):
     X, weights = overlapping(36), np.random.default_rng(0).integers(0, 3, size=36).astype(float)
     estimator = mixture(model).fit(X, sample_weight=weights)
     names = np.random.default_rng(1).permutation(36)
-    expected = estimator.loo_score_samples(X, weights)
-    found = estimator.loo_score_samples(X, weights, groups=names)
+    expected = estimator.loo_score_samples(X, sample_weight=weights)
+    found = estimator.loo_score_samples(X, sample_weight=weights, groups=names)
     np.testing.assert_allclose(found, expected, rtol=1e-8)
 
 
@@ -149,18 +149,20 @@ def test_they_depend_on_neither_batches_nor_threads_nor_names(covariance_type, m
     estimator = mixture({"covariance_type": covariance_type}).fit(X, sample_weight=weights)
     if covariance_type != "full":  # Refits take long.
         without_refits(monkeypatch)
-    whole = estimator.loo_score_samples(X, weights, groups)
+    whole = estimator.loo_score_samples(X, sample_weight=weights, groups=groups)
     unmoved = groups == 62
     np.testing.assert_allclose(whole[unmoved], estimator.score_samples(X)[unmoved], rtol=1e-12)
     renamed = np.array([f"patient {17 * name % 127}" for name in groups])
-    assert_same_left_out(estimator.loo_score_samples(X, weights, renamed), whole)
+    assert_same_left_out(estimator.loo_score_samples(X, sample_weight=weights, groups=renamed), whole)
     order = rng.permutation(63)
-    permuted = estimator.loo_score_samples(X[order], weights[order], groups[order])
+    permuted = estimator.loo_score_samples(X[order], sample_weight=weights[order], groups=groups[order])
     assert_same_left_out(permuted, whole[order])
     set_sizes(monkeypatch, most_rows=17, batch_bytes=8 * 3 * 25)  # Three turns bring all groups to memory.
     batches = [(X[some], weights[some]) for some in (slice(0, 30), slice(30, 33), slice(33, 63))]
     assert_same_left_out(estimator.loo_score_samples(batches, groups=groups), whole)
-    assert_same_left_out(estimator.set_params(n_jobs=2).loo_score_samples(X, weights, groups), whole)
+    assert_same_left_out(
+        estimator.set_params(n_jobs=2).loo_score_samples(X, sample_weight=weights, groups=groups), whole
+    )
 
 
 @pytest.mark.parametrize("model", few_of(MODELS)[::3], ids=model_id)
@@ -174,7 +176,7 @@ def test_weights_count_like_copies(model):
     copies = np.repeat(np.arange(80), weights)
     other = clone(estimator).set_params(**held, init_params=start[copies]).fit(X[copies])
     found = other.loo_score_samples(X[copies], groups=groups[copies])
-    expected = estimator.loo_score_samples(X, weights, groups)[copies]
+    expected = estimator.loo_score_samples(X, sample_weight=weights, groups=groups)[copies]
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
@@ -184,7 +186,9 @@ def test_rows_that_do_not_count_are_scored_without_their_group(monkeypatch):
     weights = (np.arange(31) > 2).astype(float)
     estimator = mixture({}, n_components=1).fit(X, sample_weight=weights)
     truth = refitted(estimator, X, groups, weights=weights)
-    np.testing.assert_allclose(estimator.loo_score_samples(X, weights, groups), truth, rtol=1e-9)
+    np.testing.assert_allclose(
+        estimator.loo_score_samples(X, sample_weight=weights, groups=groups), truth, rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize("in_batches", [False, True])
