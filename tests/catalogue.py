@@ -350,6 +350,9 @@ def solvers_of(model):
     return INFORMATION if "tails" not in model else ("primal", "matrix_free")
 
 
+WITHOUT_ATTRIBUTE = "standard_deviations", "correlations"
+
+
 def targets_of(estimator):
     """Names of the targets that a fitted mixture has."""
     return uncertainty_of(estimator).targets.names
@@ -368,6 +371,8 @@ def values_of(estimator, target):
         return estimator.posterior_mean_[: estimator.n_components + bool(estimator.noise)]
     if target == "log_tails":
         return np.log(estimator.tails_)
+    if target in WITHOUT_ATTRIBUTE:
+        return uncertainty_of(estimator).targets[target].value()
     return getattr(estimator, f"{target}_")
 
 
@@ -377,6 +382,8 @@ def deviations_of(estimator, target):
         return np.append(estimator.weights_std_, estimator.noise_weight_std_)
     if target == "log_weights":
         return estimator.posterior_std_[: estimator.n_components + bool(estimator.noise)]
+    if target in WITHOUT_ATTRIBUTE:
+        return uncertainty_of(estimator).std(target)
     if target == "log_tails":
         return estimator.tails_std_ / estimator.tails_
     return getattr(estimator, f"{target}_std_")

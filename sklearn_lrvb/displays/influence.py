@@ -144,8 +144,8 @@ class InfluenceDisplay:
         X : array-like of shape (n_samples, n_features)
             Any rows; each is treated as a training point of weight 1 that sits there.
 
-        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'scales', 'tails', \
-                'log_tails'}, default='means'
+        target : {'log_weights', 'weights', 'means', 'precisions', 'standard_deviations', \
+                'correlations', 'covariances', 'scales', 'tails', 'log_tails'}, default='means'
             The attribute that has the parameter.
 
         component : int or 'noise', default=0

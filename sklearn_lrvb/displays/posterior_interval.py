@@ -204,8 +204,8 @@ response is good: sds within 10 %, means within 0.2 sd.
             The training rows, for the exact posterior. A fit to up to 64 MiB of rows in memory still has
             them.
 
-        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'scales', 'tails', \
-                'log_tails', 'all'} or a list of them, default='means'
+        target : {'log_weights', 'weights', 'means', 'precisions', 'standard_deviations', 'correlations', \
+                'covariances', 'scales', 'tails', 'log_tails', 'all'} or a list, default='means'
             The parameters to draw; 'all' stands for log weights, means, precisions and fitted log tails.
 
         interval : float, default=0.95

@@ -111,8 +111,8 @@ class PosteriorStdDisplay:
             The training rows. Only needed if the estimator no longer has what the covariance needs; see
             :meth:`LRVBGaussianMixture.get_posterior_covariance`.
 
-        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'scales', 'tails', \
-                'log_tails', 'tables', 'all'} or a list of them, default='all'
+        target : {'log_weights', 'weights', 'means', 'precisions', 'standard_deviations', 'correlations', \
+                'covariances', 'scales', 'tails', 'log_tails', 'tables', 'all'} or a list, default='all'
             The parameters to draw; 'all' stands for those of `posterior_names_`.
 
         reference : array-like of shape (d,), default=None

@@ -146,8 +146,8 @@ def row_and_column(target, feature, names):
 
 def all_entries(target, n_features):
     """Rows and columns of all entries of a component that the target has: list of pairs."""
-    if target.n_feature_axes == 2 and not target.on_diagonal().all():
-        return list(zip(*np.triu_indices(n_features), strict=True))
+    if target.n_feature_axes == 2 and not (target.has_diagonal and target.on_diagonal().all()):
+        return list(zip(*np.triu_indices(n_features, int(not target.has_diagonal)), strict=True))
     return [(p, p) for p in range(n_features if target.n_feature_axes else 1)]
 
 

@@ -35,6 +35,9 @@ _STIRLING_FROM = 16.0  # Argument from which five terms of Stirling's series are
 CANCELS_FROM = 100.0
 
 
+_LARGEST_CORRELATION = 1.0 - 2.0**-53  # Of which the inverse hyperbolic tangent is finite.
+
+
 def stirling_remainder(x):
     """log Gamma(x) - (x - 1/2) log x + x - log(2 pi)/2."""
     small, large = np.minimum(x, _STIRLING_FROM), np.maximum(x, _STIRLING_FROM)
@@ -112,6 +115,19 @@ def log_normal_quantile(normal, mean, deviation):
     mean, deviation : their medians, and standard deviations, (d,)
     """
     return mean * np.exp(normal * (deviation / mean))
+
+
+def correlation_quantile(normal, mean, deviation):
+    """Quantiles of correlations by Fisher's transformation, under which they are taken to be normal.
+
+    Parameters
+    ----------
+    normal : standard normal quantiles at the probabilities
+    mean, deviation : their values and standard deviations, (d,)
+    """
+    slope = 1.0 - np.square(mean)
+    scaled = np.divide(deviation, slope, out=np.zeros_like(deviation), where=slope > 0)
+    return np.tanh(np.arctanh(np.clip(mean, -_LARGEST_CORRELATION, _LARGEST_CORRELATION)) + normal * scaled)
 
 
 def gamma_quantile(normal: ArrayLike, mean: ArrayLike, deviation: ArrayLike) -> NDArray[np.float64]:

@@ -117,8 +117,9 @@ class ImputationMethods(FittedAttributes):
         sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             The weights of X in the fit, where there were any.
 
-        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'scales', 'tails', \
-                'log_tails', 'all'} or a list of them, default=('weights', 'means', 'precisions')
+        target : {'log_weights', 'weights', 'means', 'precisions', 'standard_deviations', 'correlations', \
+                'covariances', 'scales', 'tails', 'log_tails', 'all'} or a list, \
+                default=('weights', 'means', 'precisions')
             Which parameters, as in :meth:`posterior_summary`.
 
         min_count : float, default=0.0

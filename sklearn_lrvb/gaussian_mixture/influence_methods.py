@@ -21,8 +21,8 @@ class GaussianInfluenceMethods(InfluenceMethods, FittedAttributes):
 
         Parameters
         ----------
-        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'scales', 'tails', \
-                'log_tails'}, default='means'
+        target : {'log_weights', 'weights', 'means', 'precisions', 'standard_deviations', \
+                'correlations', 'covariances', 'scales', 'tails', 'log_tails'}, default='means'
             Which parameters are moved; for 'covariances' the attribute `covariances_`. With `tails` also
             'scales', and 'tails' and 'log_tails' where they are fitted.
 

@@ -171,7 +171,7 @@ class ClassTargets(Targets):
 
     table = {target.name: target for target in (LogWeights, Tables, Weights)}
     parameters = (LogWeights.name, Tables.name)
-    reported_names = ("weights", "log_weights", "tables")
+    reported_names = ("weights", "tables")
 
 
 def changes_of(target, log_weights, values):

@@ -10,6 +10,9 @@ import textwrap
 import numpy as np
 import pandas as pd
 
+# Attributes that are displayed: what was fitted; how good the table is, and whether the prior matters.
+_ABOVE, _BELOW = ("fit",), ("note", "prior")
+
 COLUMNS = ("mean", "sd", "mean_field_sd", "ratio", "lower", "upper")
 
 # A row is written with exponents where its mean and standard deviation are below the first number, or one of
@@ -43,19 +46,32 @@ class PosteriorSummary(pd.DataFrame):
         return self.copy(deep=False).__reduce__()
 
     def __repr__(self):
-        width = pd.get_option("display.width") or 80
-        lines = [line for caption in self._captions() for line in textwrap.wrap(caption, width)]
-        return "\n".join([repr(self._displayed()), *([""] * bool(lines)), *lines])
+        above, below = (self._lines(names) for names in (_ABOVE, _BELOW))
+        blank = [""]
+        # All columns are shown, however long the names of the rows are.
+        with pd.option_context("display.max_columns", None, "display.expand_frame_repr", False):
+            table = repr(self._displayed())
+        parts = [above, blank * bool(above), [table], blank * bool(below), below]
+        return "\n".join(line for part in parts for line in part)
 
     def _repr_html_(self):
         table = self._displayed()._repr_html_()
         if table is None:  # pandas' options ask for text.
             return None
-        return "\n".join([table, *(f"<p>{html.escape(caption)}</p>" for caption in self._captions())])
+        above, below = (
+            [f"<p>{html.escape(caption)}</p>" for caption in self._captions(names)]
+            for names in (_ABOVE, _BELOW)
+        )
+        return "\n".join([*above, table, *below])
 
-    def _captions(self):
-        """What is said below the table: how good it is, and whether the prior matters; list of str."""
-        return [self.attrs[name] for name in ("note", "prior") if self.attrs.get(name)]
+    def _lines(self, names):
+        """Captions by their names, as lines of text."""
+        width = pd.get_option("display.width") or 80
+        return [line for caption in self._captions(names) for line in textwrap.wrap(caption, width)]
+
+    def _captions(self, names):
+        """What is said above or below the table, list of str."""
+        return [self.attrs[name] for name in names if self.attrs.get(name)]
 
     def _displayed(self):
         """The rounded table; the numbers where the user has chosen a format for them, or changed columns."""

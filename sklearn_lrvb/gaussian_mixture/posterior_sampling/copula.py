@@ -29,6 +29,7 @@ from functools import cached_property
 
 import numpy as np
 
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import TARGETS, FunctionOfCovariances
 from sklearn_lrvb.mixtures.posterior_sampling.copula import LEAST_DEVIATION, PosteriorCopula
 from sklearn_lrvb.mixtures.posterior_sampling.draws import DrawArrays, DrawnParameters
 from sklearn_lrvb.mixtures.uncertainty.targets import NoCovarianceError, variance
@@ -143,6 +144,9 @@ class GaussianParameters(DrawnParameters):
 
     def flat(self, target):
         """A target, by its name (`targets`), with every entry once: (n, d)."""
+        if issubclass(TARGETS[target], FunctionOfCovariances):
+            function = TARGETS[target](self.posterior, self.origin)
+            return function.of_flat(self.flat(function.source.name))
         values = self.log_weights if target == "log_weights" else getattr(self, target)
         if target not in ("precisions", "covariances", "scales"):
             return values.reshape(len(values), -1)
@@ -150,8 +154,8 @@ class GaussianParameters(DrawnParameters):
         return structure.unique_entries(structure.by_group(values))
 
     def require_moments(self, target, values):
-        """Raise an error where a component has no covariance in some draws, the values of "covariances"."""
-        if target == "covariances":
+        """Raise an error where a component has no covariance in some draws, which are not finite then."""
+        if target in ("covariances", "standard_deviations"):
             n_without = len(values) - np.count_nonzero(np.isfinite(values).all(axis=1))
             if n_without:
                 which = f"In {n_without} of {len(values)} draws of the exact posterior a component"

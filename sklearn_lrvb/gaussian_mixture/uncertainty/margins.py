@@ -6,12 +6,18 @@ themselves are gamma on the diagonal and normal off it, as means are.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtri
 
-from sklearn_lrvb.exponential_families.special_functions import inverse_gamma_quantile
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import Covariances, LogTails, Scales
+from sklearn_lrvb.exponential_families.special_functions import inverse_gamma_quantile, log_gamma_rise
+from sklearn_lrvb.gaussian_mixture.uncertainty.targets import (
+    Covariances,
+    LogTails,
+    Scales,
+    StandardDeviations,
+)
 from sklearn_lrvb.mixtures.uncertainty.targets import variance
 from sklearn_lrvb.symmetric_matrices import upper_triangle
 
@@ -181,21 +187,78 @@ class WidenedMargins:
         return tuple(ends)
 
 
+# Shape of an inverse gamma variable from which the standard deviation of its root is that of the delta
+# method, to a relative 1e-6. The difference of its moments loses digits.
+_LARGE_SHAPE = 1e6
+
+
+@dataclass(frozen=True)
+class RootMargins:
+    """Margins of standard deviations, the roots of variances.
+
+    Attributes
+    ----------
+    of : CovarianceMargins or WidenedMargins
+    variances : int array (d,), the entries that are variances
+    """
+
+    of: CovarianceMargins | WidenedMargins
+    variances: np.ndarray
+
+    @cached_property
+    def _moments(self):
+        """Means and standard deviations of the roots of inverse gamma variables, (2, d)."""
+        is_wider = isinstance(self.of, WidenedMargins)
+        of_scales = self.of.of_scales if is_wider else self.of
+        shape, scale = of_scales.plus.shape[self.variances], of_scales.plus.scale[self.variances]
+        unit = np.sqrt(of_scales.unit[self.variances] * scale)
+        mean, deviation = np.full((2, len(shape)), np.inf)
+        has_mean, has_deviation = shape > 0.5, shape > 1.0
+        of_root = np.exp(-log_gamma_rise(shape[has_mean] - 0.5, 0.5))
+        mean[has_mean] = unit[has_mean] * of_root
+        exact = 1.0 / (shape[has_deviation] - 1.0) - np.square(of_root[has_deviation[has_mean]])
+        first_order = 0.25 / np.square(shape[has_deviation])
+        variance = np.where(shape[has_deviation] > _LARGE_SHAPE, first_order, exact)
+        deviation[has_deviation] = unit[has_deviation] * np.sqrt(variance)
+        if is_wider:
+            factor = np.sqrt(self.of.factor[self.variances])
+            return factor * mean, factor * self.of.widening[self.variances] * deviation
+        return mean, deviation
+
+    @property
+    def mean(self):
+        """Posterior means, (d,): infinite where there is none."""
+        return self._moments[0]
+
+    @property
+    def deviation(self):
+        """Posterior standard deviations, (d,): infinite where there is none."""
+        return self._moments[1]
+
+    def interval(self, probability):
+        """Ends of the central intervals, (d,) each."""
+        return tuple(np.sqrt(end[self.variances]) for end in self.of.interval(probability))
+
+
 def covariance_margins(target, information):
-    """Margins of the scales or covariances by linear response, or under q itself.
+    """Margins of the scales, covariances or standard deviations by linear response, or under q itself.
 
     Covariances of Student's t components are scales times a function of their degrees of freedom. Where these
     are fitted, the margins are wider by the ratio of the standard deviations to first order.
 
     Parameters
     ----------
-    target : Scales or Covariances
+    target : Scales, Covariances or StandardDeviations
     information : object with ``covariance_root`` (`targets.covariance`)
 
     Returns
     -------
-    margins : CovarianceMargins or WidenedMargins
+    margins : CovarianceMargins, WidenedMargins or RootMargins
     """
+    if isinstance(target, StandardDeviations):
+        return RootMargins(
+            covariance_margins(target.of, information), np.flatnonzero(target.of.on_diagonal())
+        )
     if not (isinstance(target, Covariances) and target.posterior.structure.has_scales):
         return _margins_of_scales(target, information)
     scales = Scales(target.posterior, target.origin)

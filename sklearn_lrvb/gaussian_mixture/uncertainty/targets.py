@@ -9,10 +9,13 @@ over J M^-1 J'.
 A new target is one class derived from `GaussianTarget`, and one line in `TARGETS`.
 """
 
+from abc import abstractmethod
+
 import numpy as np
 from scipy.linalg import block_diag
 
 from sklearn_lrvb.exponential_families.special_functions import (
+    correlation_quantile,
     gamma_quantile,
     log_normal_quantile,
     reciprocal_gamma_quantile,
@@ -25,6 +28,7 @@ from sklearn_lrvb.mixtures.uncertainty.targets import (
     Weights,
 )
 from sklearn_lrvb.row_blocks import slices
+from sklearn_lrvb.symmetric_matrices import upper_triangle
 
 
 class GaussianTarget(Target):
@@ -130,6 +134,14 @@ class MatrixTarget(GaussianTarget):
             )
         return int(np.broadcast_to(positions, structure.n_features)[row])
 
+    def flat_positions(self):
+        """Row times P plus column of the unique entries of a group: int array (Q,)."""
+        n_features = self.posterior.n_features
+        if self.posterior.structure.is_matrix:
+            row, column = upper_triangle(n_features)
+            return row * n_features + column
+        return np.arange(self.posterior.structure.n_quadratic) * (n_features + 1)
+
     def on_diagonal(self):
         structure = self.posterior.structure
         identities = np.broadcast_to(structure.identity, (self.n_units, *structure.identity.shape))
@@ -233,6 +245,149 @@ class Covariances(Scales):
         return np.column_stack([quadratic.reshape(self.n_units, -1), tails])[units].ravel()
 
 
+class FunctionOfCovariances(GaussianTarget):
+    """A function of every precision group's covariance matrix, by the delta method.
+
+    A subclass defines `of_entries`, `changes_of` and the target's shape.
+
+    Attributes
+    ----------
+    of : Covariances or Scales, of which it is a function
+    n_per_unit : int, number of entries of a group
+    """
+
+    block = "quadratic"
+    source = Covariances
+
+    def __init__(self, posterior, origin):
+        super().__init__(posterior, origin)
+        self.of = self.source(posterior, origin)
+        self.width = self.of.width
+        self._row, self._column = np.divmod(self.of.flat_positions(), posterior.n_features)
+
+    @abstractmethod
+    def of_entries(self, entries):
+        """Its values, given unique entries of the matrices: (..., units, Q) -> (..., units, n_per_unit)."""
+
+    @abstractmethod
+    def changes_of(self, changes, entries):
+        """First-order changes of `of_entries` by those of the entries, both (..., units, Q)."""
+
+    @property
+    def size(self):
+        return self.n_units * self.n_per_unit
+
+    def coordinates(self, units=slice(None)):
+        return self.of.coordinates(units)
+
+    def of_flat(self, flat):
+        """Its flat values, given those of what it is a function of: (n, d) -> (n, size)."""
+        return self.of_entries(flat.reshape(len(flat), self.n_units, -1)).reshape(len(flat), -1)
+
+    def value(self):
+        return self.shaped(self.of_flat(self.of.flat_value()[None])[0])
+
+    def response(self, coefficients, units=slice(None)):
+        entries = self.of.flat_value().reshape(self.n_units, -1)[units]
+        changes = self.of.response(coefficients, units)
+        found = self.changes_of(changes.reshape(*changes.shape[:-1], *entries.shape), entries)
+        return found.reshape(*changes.shape[:-1], -1)
+
+    def flat(self, values):
+        return values.reshape(*values.shape[: values.ndim - len(self._shape)], -1)
+
+    def shaped(self, flat):
+        return flat.reshape(*flat.shape[:-1], *self._shape)
+
+    def _of_groups(self, names):
+        """Labels of the entries, given the names of those of one group."""
+        if self.posterior.structure.shares_precision:
+            return names
+        return [f"{k},{name}" if name else f"{k}" for k in range(self.n_units) for name in names]
+
+
+class StandardDeviations(FunctionOfCovariances):
+    """Roots of the variances of all features; one for each component where these are spherical."""
+
+    name = "standard_deviations"
+    entry_name = "sd"
+    n_feature_axes = 1
+    has_own_margins = True
+    quantile = staticmethod(log_normal_quantile)
+
+    def __init__(self, posterior, origin):
+        super().__init__(posterior, origin)
+        self.variances = np.flatnonzero(self._row == self._column)
+        self.n_per_unit = len(self.variances)
+        structure = posterior.structure
+        groups = () if structure.shares_precision else (self.n_units,)
+        self._shape = (*groups, *structure.prior_shape[:1])
+
+    def of_entries(self, entries):
+        return np.sqrt(entries[..., self.variances])
+
+    def changes_of(self, changes, entries):
+        return changes[..., self.variances] / (2.0 * self.of_entries(entries))
+
+    def subscripts(self, feature_names):
+        return self._of_groups(list(feature_names) if self.posterior.structure.prior_shape else [""])
+
+    def flat_index(self, component, row, column):
+        group = self.posterior.structure.precision_group(component)
+        return self.n_per_unit * group + row % self.n_per_unit
+
+
+class Correlations(FunctionOfCovariances):
+    """Correlations of pairs of features within components, in the order of ``numpy.triu_indices(P, 1)``."""
+
+    name = "correlations"
+    entry_name = "correlation"
+    source = Scales
+    n_feature_axes = 2
+    has_diagonal = False
+    quantile = staticmethod(correlation_quantile)
+
+    def __init__(self, posterior, origin):
+        super().__init__(posterior, origin)
+        n_features = posterior.n_features
+        of_feature = np.flatnonzero(self._row == self._column)
+        self._pairs = np.flatnonzero(self._row != self._column)
+        self._first, self._second = (of_feature[part[self._pairs]] for part in (self._row, self._column))
+        self.n_per_unit = n_features * (n_features - 1) // 2
+        groups = () if posterior.structure.shares_precision else (self.n_units,)
+        self._shape = (*groups, self.n_per_unit)
+
+    def of_entries(self, entries):
+        scale = np.sqrt(entries[..., self._first] * entries[..., self._second])
+        return entries[..., self._pairs] / scale
+
+    def changes_of(self, changes, entries):
+        first, second = entries[..., self._first], entries[..., self._second]
+        of_scale = changes[..., self._first] / first + changes[..., self._second] / second
+        return changes[..., self._pairs] / np.sqrt(first * second) - 0.5 * self.of_entries(entries) * of_scale
+
+    def on_diagonal(self):
+        return np.zeros(self.size, dtype=bool)
+
+    def families(self):
+        return [(np.ones(self.size, dtype=bool), self.quantile)]
+
+    def subscripts(self, feature_names):
+        rows, columns = np.triu_indices(self.posterior.n_features, 1)
+        return self._of_groups(
+            [f"{feature_names[p]},{feature_names[q]}" for p, q in zip(rows, columns, strict=True)]
+        )
+
+    def flat_index(self, component, row, column):
+        if row == column:
+            raise ValueError(
+                "target='correlations' has no entries on the diagonal: feature must be a pair of different "
+                f"features, got {(row, column)!r}."
+            )
+        places = np.flatnonzero((self._row[self._pairs] == row) & (self._column[self._pairs] == column))
+        return self.n_per_unit * self.posterior.structure.precision_group(component) + int(places[0])
+
+
 class LogTails(GaussianTarget):
     """log nu of Student's t components, where nu is fitted."""
 
@@ -280,7 +435,10 @@ PARAMETERS = tuple(target.name for target in (LogWeights, Means, Precisions))
 
 TARGETS = {
     target.name: target
-    for target in (LogWeights, Means, Precisions, Weights, Covariances, Scales, LogTails, Tails)
+    for target in (
+        *(LogWeights, Means, Precisions, Weights, StandardDeviations, Correlations, Covariances, Scales),
+        *(LogTails, Tails),
+    )
 }
 
 
@@ -289,14 +447,17 @@ class GaussianTargets(Targets):
 
     table = TARGETS
     needs = {
+        "correlations": "covariance_type='full' or 'tied', and two columns or more",
         "scales": "tails=a number or 'student'",
         "log_tails": "tails='student'",
         "tails": "tails='student'",
     }
-    reported_names = ("weights", "log_weights", "means", "precisions", "scales", "covariances", "tails")
+    reported_names = ("weights", "means", "standard_deviations", "tails")
 
     def has(self, name):
         structure = self.posterior.structure
+        if name == "correlations":
+            return structure.is_matrix and self.posterior.n_features > 1
         return name not in self.needs or bool(structure.has_scales if name == "scales" else structure.n_tails)
 
     @property

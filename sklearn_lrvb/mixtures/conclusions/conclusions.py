@@ -7,7 +7,6 @@ makes it the influence of rows), and in the lower bound, whose derivatives are t
 """
 
 import copy
-import difflib
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from functools import cached_property
@@ -17,6 +16,7 @@ from scipy.special import ndtri
 
 from sklearn_lrvb.mixtures.refit import refitted
 from sklearn_lrvb.mixtures.uncertainty.row_effects import RowEffects
+from sklearn_lrvb.mixtures.uncertainty.targets import named_entries, variance
 from sklearn_lrvb.mixtures.uncertainty.uncertainty import InformationSource, PosteriorUncertainty
 from sklearn_lrvb.reports import require_interval
 
@@ -101,37 +101,22 @@ class NamedConclusion(Conclusion):
 
     Parameters
     ----------
-    text : str
-    terms : list of (str, int, float), of every entry its target, its flat position and its sign
+    entries : Entries
     """
 
-    def __init__(self, text, terms):
-        self.text, self._terms = text, terms
+    def __init__(self, entries):
+        self.text, self._entries = entries.text, entries
 
     def value(self, optima):
-        targets = optima[0].fitted.targets
-        return float(sum(sign * targets[name].flat_value()[entry] for name, entry, sign in self._terms))
-
-    def gradient(self, optimum):
-        """The derivative in the coefficients, (D, 1)."""
-        targets = optimum.fitted.targets
-        return sum(
-            sign * targets[name].transposed_responses(np.eye(1, targets[name].size, entry))
-            for name, entry, sign in self._terms
-        )
+        return float(optima[0].fitted.targets[self._entries].flat_value()[0])
 
     def variance(self, optimum):
         """The posterior variance by linear response."""
-        targets, gradient = optimum.fitted.targets, self.gradient(optimum)
-        variance = float((gradient * optimum.information.solve(gradient)).sum())
-        for one, i, sign in self._terms:
-            for other, j, other_sign in self._terms:
-                excess = targets[one].excess_with(targets[other])
-                variance += sign * other_sign * (excess[i, j] if np.ndim(excess) else excess)
-        return max(variance, 0.0)
+        return float(variance(optimum.fitted.targets[self._entries], optimum.information)[0])
 
     def effects(self, optima):
-        return RowEffects(_influence(optima[0], self.gradient(optima[0])))
+        gradient = optima[0].fitted.targets[self._entries].transposed_responses(np.ones((1, 1)))
+        return RowEffects(_influence(optima[0], gradient))
 
 
 class IntervalConclusion(Conclusion):
@@ -309,43 +294,8 @@ def checked_conclusion(estimator, conclusion, threshold, interval):
             f"or a function of the fitted mixture that returns a number; got {conclusion!r}."
         )
     targets = estimator._uncertainty.targets
-    named = named_conclusion(conclusion, targets, estimator._feature_names)
+    named = NamedConclusion(named_entries(conclusion, targets, estimator._feature_names))
     if interval is None:
         return named
     middle = named.value([Optimum(estimator, None)])
     return IntervalConclusion(named, interval, -1.0 if middle > threshold else 1.0)
-
-
-def named_conclusion(text, targets, feature_names):
-    """The entry of the parameters, or the difference of two, that a user names: NamedConclusion.
-
-    Parameters
-    ----------
-    text : str, such as "weight[0]" or "mean[1,x0] - mean[0,x0]"
-    targets : Targets
-    feature_names : list of str
-
-    Raises
-    ------
-    ValueError
-        There is no such entry; the message lists similar ones.
-    """
-    entries = {
-        label: (name, entry)
-        for name in targets.names
-        for entry, label in enumerate(targets[name].labels(feature_names))
-    }
-    # Names of features may hold a minus, too.
-    parts = text.split(" - ")
-    splits = [(text,), *((" - ".join(parts[:i]), " - ".join(parts[i:])) for i in range(1, len(parts)))]
-    for names in splits:
-        names = [name.strip() for name in names]
-        if all(name in entries for name in names):
-            terms = [(*entries[name], sign) for name, sign in zip(names, (1.0, -1.0), strict=False)]
-            return NamedConclusion(" - ".join(names), terms)
-    unknown = next((part.strip() for part in parts if part.strip() not in entries), text)
-    close = difflib.get_close_matches(unknown, entries, 3, 0.0)
-    raise ValueError(
-        f"conclusion names {unknown!r}, which is no parameter. Did you mean {', '.join(close)}? Names are "
-        "those of posterior_summary().index; a difference is 'mean[1,x0] - mean[0,x0]'."
-    )

@@ -87,27 +87,39 @@ def holding(counts, min_count):
     return held
 
 
-def checked_targets(target, table, parameters):
-    """The targets that one name, 'all' or a list of such stands for: list of str.
+def checked_targets(target, table, parameters, entries=None):
+    """The targets that one name, 'all' or a list of such stands for: list.
 
     Parameters
     ----------
     target : object, what the user passed
     table : dict of the classes of targets by their names
     parameters : tuple of str, what 'all' stands for
+    entries : callable (str) -> Entries, or None
+        What makes of the name of an entry, such as "weight[0]", or of a difference; None where none is
+        possible.
+
+    Returns
+    -------
+    targets : list of str, and of Entries
 
     Raises
     ------
     ValueError
         Where there is none, or one is unknown.
     """
-    named = list(target) if isinstance(target, (list, tuple)) else [target]
+    named, targets = list(target) if isinstance(target, (list, tuple)) else [target], []
     if not named:
         raise ValueError(f"target is empty: name one or more of {', '.join(table)}.")
-    names = [name for t in named for name in (parameters if isinstance(t, str) and t == "all" else (t,))]
-    for name in names:
-        target_class(table, name, also=("all",))
-    return names
+    for name in named:
+        if isinstance(name, str) and name == "all":
+            targets += parameters
+        elif entries is not None and isinstance(name, str) and "[" in name:
+            targets.append(entries(name))
+        else:
+            target_class(table, name, also=("all", *["an entry such as 'weight[0]'"] * (entries is not None)))
+            targets.append(name)
+    return targets
 
 
 def check_perturbation(perturb):

@@ -55,8 +55,8 @@ class InfluenceMethods(FittedState):
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches
             Any rows; each is treated as a training point of weight 1 that sits there.
 
-        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'scales', 'tails', \
-                'log_tails'}, default='means'
+        target : {'log_weights', 'weights', 'means', 'precisions', 'standard_deviations', \
+                'correlations', 'covariances', 'scales', 'tails', 'log_tails'}, default='means'
             Which parameters are moved; for 'covariances' the attribute `covariances_`. With `tails` also
             'scales', and 'tails' and 'log_tails' where they are fitted.
 

@@ -4,6 +4,7 @@ They check their arguments here (`arguments`) and compute in `uncertainty`.
 """
 
 import contextlib
+import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from sklearn_lrvb.mixtures.estimator.arguments import checked_method, checked_ta
 from sklearn_lrvb.mixtures.estimator.fitted import refused_as_missing
 from sklearn_lrvb.mixtures.estimator.sampling_methods import OF_SAMPLES, SamplingMethods, are_given
 from sklearn_lrvb.mixtures.uncertainty.prior_sensitivity import prior_reading
-from sklearn_lrvb.mixtures.uncertainty.targets import NoCovarianceError
+from sklearn_lrvb.mixtures.uncertainty.targets import NoCovarianceError, named_entries
 from sklearn_lrvb.reports import require_interval, required_pandas
 
 if TYPE_CHECKING:
@@ -237,10 +238,11 @@ class PosteriorMethods(SamplingMethods):
             (:meth:`sample_posterior`); also where a pickle was too large to carry the matrix behind error
             bars.
 
-        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'scales', 'tails', \
-                'log_tails', 'tables', 'all'} or a list of them, default='all'
+        target : {'log_weights', 'weights', 'means', 'precisions', 'standard_deviations', 'correlations', \
+                'covariances', 'scales', 'tails', 'log_tails', 'tables', 'all'} or a list, default='all'
             'all' is those of `posterior_names_`; latent classes have 'tables' beside weights. Of matrices the
-            unique entries, in that order; weights, covariances, scales and tails by the delta method.
+            unique entries, in that order. Or the names of entries, such as "mean[0,x1]", and of differences,
+            "mean[0,x1] - mean[1,x1]". All but 'all' and 'tables' by the delta method where not linear.
 
         method : {'auto', 'lrvb', 'exact', 'mean_field', 'sandwich', 'bootstrap'}, default='auto'
             'lrvb': linear response (paper, Equation 11). 'exact': the exact posterior, by draws. 'auto': the
@@ -305,8 +307,7 @@ class PosteriorMethods(SamplingMethods):
         array([[8.6, 0. ],
                [0. , 4.7]])
         """
-        known = self._uncertainty.targets
-        targets = checked_targets(target, known.table, known.parameters)
+        targets = self._checked_targets(target)
         design = groups, strata, strata_sizes
         method = checked_method(method, "mean_field", *OF_SAMPLES)
         if method == "mean_field" and not are_given(design):
@@ -319,9 +320,9 @@ class PosteriorMethods(SamplingMethods):
         self,
         X: ArrayLike | None = None,
         *,
-        interval: float = 0.95,
         target: str | Sequence[str] | None = None,
-        min_count: float = 0.0,
+        interval: float = 0.95,
+        min_count: float = 0.5,
         method: str = "auto",
         sample_weight: ArrayLike | None = None,
         n_draws: int | None = None,
@@ -337,16 +338,18 @@ class PosteriorMethods(SamplingMethods):
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
             The training rows, for all but 'lrvb'. A fit to up to 64 MiB of rows in memory still has them.
 
+        target : {'log_weights', 'weights', 'means', 'precisions', 'standard_deviations', 'correlations', \
+                'covariances', 'scales', 'tails', 'log_tails', 'tables', 'all'} or a list, default=None
+            Which parameters, in this order; of matrices the unique entries. 'all' is `posterior_names_`; None
+            is weights, means, standard deviations, fitted tails and tables that there are. Or the names of
+            entries, such as "mean[0,x1]", and of differences, "mean[0,x1] - mean[1,x1]".
+
         interval : float, default=0.95
             Probability of the central credible interval, above 0 and below 1.
 
-        target : {'log_weights', 'weights', 'means', 'precisions', 'covariances', 'scales', 'tails', \
-                'log_tails', 'tables', 'all'} or a list of them, default=None
-            Which parameters, in this order; of matrices the unique entries. 'all' is `posterior_names_`; None
-            is weights, log weights, means, precisions, scales, covariances, tails and tables that there are.
-
-        min_count : float, default=0.0
-            Parameters of components with fewer expected rows are left out: 0.5 leaves out empty ones.
+        min_count : float, default=0.5
+            Parameters of components with fewer expected rows are left out, unless they are named one by one:
+            their posterior is the prior's. 0 shows all.
 
         method : {'auto', 'lrvb', 'exact', 'sandwich', 'bootstrap'}, default='auto'
             'lrvb': linear response. 'exact': the exact posterior. 'auto': the first where it is good, else
@@ -371,12 +374,13 @@ class PosteriorMethods(SamplingMethods):
             * mean_field_sd: the standard deviation under q itself; ratio: sd over this one.
             * lower, upper: ends of the central interval, within the parameter's range.
 
-            It is displayed rounded; its numbers have all digits. Below it ``summary.attrs["note"]`` says by
-            which method it is and how good, and ``summary.attrs["prior"]`` whether the prior matters. (Theory
-            page "Error bars of the mixture".) With next to no rows, mean and sd of covariances are infinite
-            or NaN. Student's t has none with two degrees of freedom or fewer: where that is so in the fit, a
-            draw or a resample, ``target=None`` leaves covariances out, and the note says so; by 'lrvb' ends
-            of their intervals are infinite where that of the degrees of freedom reaches two.
+            It is displayed rounded; its numbers have all digits. ``summary.attrs["fit"]`` describes the fit
+            above it; below it ``summary.attrs["note"]`` says by which method it is and how good, and
+            ``summary.attrs["prior"]`` whether the prior matters. (Theory page "Error bars of the mixture".)
+            With next to no rows, mean and sd of covariances are infinite or NaN. Student's t has none with
+            two degrees of freedom or fewer: where that is so in the fit, a draw or a resample,
+            ``target=None`` leaves standard deviations out, and the note says so; by 'lrvb' ends of their
+            intervals are infinite where that of the degrees of freedom reaches two.
 
         Raises
         ------
@@ -408,10 +412,10 @@ class PosteriorMethods(SamplingMethods):
         Linear response is good: sds within 10 %, means within 0.2 sd.
         """
         uncertainty = self._uncertainty
-        known = uncertainty.targets
-        targets = known.reported if target is None else checked_targets(target, known.table, known.parameters)
+        known, counts = uncertainty.targets, uncertainty.fitted.posterior.counts
+        targets = self._checked_targets(known.reported if target is None else target)
         require_interval(interval)
-        holding(uncertainty.targets.posterior.counts, min_count)
+        holding(counts, min_count)
         pd = required_pandas("posterior_summary")
         from sklearn_lrvb.reports.posterior_summary import PosteriorSummary, summary_rows
 
@@ -425,12 +429,32 @@ class PosteriorMethods(SamplingMethods):
             except NoCovarianceError as error:
                 if target is not None:
                     raise
-                left_out = f" Covariances are left out. {error.args[0]}"
+                left_out = f" Standard deviations are left out. {error.args[0]}"
                 continue
             labels, ends = known[name].labels(self._feature_names), margins.interval(interval)
             rows = summary_rows(labels, margins.mean, margins.deviation, mean_field.deviation, ends)
-            parts[name] = rows[known[name].counts() >= min_count]
+            parts[name] = rows[known[name].is_reported(min_count)]
         summary = PosteriorSummary(pd.concat(parts.values()))
+        summary.attrs["fit"] = f"{self._in_a_line(min_count)} Error bars by method={answer.name!r}."
         summary.attrs["note"] = answer.note + left_out
         summary.attrs["prior"] = prior_reading(uncertainty, self._feature_names, list(parts))
         return summary
+
+    def _checked_targets(self, target):
+        """What a user's target stands for: list of str, and of Entries."""
+        known = self._uncertainty.targets
+        entries = functools.partial(named_entries, targets=known, feature_names=self._feature_names)
+        return checked_targets(target, known.table, known.parameters, entries)
+
+    def _in_a_line(self, min_count):
+        """The fit in a line: rows, components and whether they are left out, convergence and bound; str."""
+        posterior = self._uncertainty.fitted.posterior
+        held = np.count_nonzero(posterior.counts >= min_count)
+        components = f"{len(posterior.counts)} components"
+        if held < len(posterior.counts):
+            components = f"{held} of {components} (min_count={min_count:g}; min_count=0 shows all)"
+        end = "converged after" if self.converged_ else "did not converge in"
+        return (
+            f"{posterior.label_counts.sum():.10g} rows, {components}. The fit {end} {self.n_iter_} "
+            f"iterations, lower bound {self.lower_bound_:.2f}."
+        )

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sklearn_lrvb.mixtures.entries import Entries
 from sklearn_lrvb.mixtures.posterior_sampling.chains import N_CHAINS, N_ISLANDS
 from sklearn_lrvb.row_blocks import batches
 
@@ -126,6 +127,8 @@ class ChainDraws:
 
     def _values(self, target):
         """A flat target of all draws, (n, d)."""
+        if isinstance(target, Entries):
+            return sum(sign * self._values(name)[:, [entry]] for name, entry, sign in target.terms)
         values = self.parameters.flat(target)
         self.parameters.require_moments(target, values)
         return values

@@ -30,6 +30,7 @@ from sklearn_lrvb.exponential_families.special_functions import (
     log_beta_quantile_pair,
     normal_of_log_beta,
 )
+from sklearn_lrvb.mixtures.entries import Entries
 from sklearn_lrvb.symmetric_matrices import gram_root
 
 # Least standard deviation of a response. Posteriors have larger ones; estimates have none where all groups
@@ -231,8 +232,14 @@ class CopulaDensity:
 
         They are standard normal under the copula.
         """
-        scale = np.sqrt(np.square(self._changes(target, self.root.T)).sum(axis=0))
-        return self._changes(target, responses) / np.where(scale > 0, scale, np.inf)
+        scale = np.sqrt(np.square(self._moves(target, self.root.T)).sum(axis=0))
+        return self._moves(target, responses) / np.where(scale > 0, scale, np.inf)
+
+    def _moves(self, target, responses):
+        """First-order changes of a target, by its name or of `Entries`, (n, d)."""
+        if not isinstance(target, Entries):
+            return self._changes(target, responses)
+        return sum(sign * self._changes(name, responses)[:, [entry]] for name, entry, sign in target.terms)
 
     def _changes(self, name, responses):
         """First-order changes of a flat target, (n, d)."""

@@ -7,6 +7,7 @@ gamma. A kind of mixture may have margins of its own (`MixtureModel.own_margins`
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
@@ -39,3 +40,29 @@ class FamilyMargins:
                 np.array([[-z], [z]]), self.mean[uncertain], self.deviation[uncertain]
             )
         return ends[0], ends[1]
+
+
+@dataclass(frozen=True)
+class EntryMargins:
+    """Those of one entry.
+
+    Attributes
+    ----------
+    of : margins of a target
+    entry : int
+    """
+
+    of: Any
+    entry: int
+
+    @property
+    def mean(self):
+        return self.of.mean[[self.entry]]
+
+    @property
+    def deviation(self):
+        return self.of.deviation[[self.entry]]
+
+    def interval(self, probability):
+        """Ends of the central interval, (1,) each."""
+        return tuple(end[[self.entry]] for end in self.of.interval(probability))

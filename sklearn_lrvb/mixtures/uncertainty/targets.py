@@ -13,6 +13,7 @@ The functions at the end, such as `covariance`, compute it. They take as M any o
 observed information for linear response, the complete information of q itself for mean-field theory.
 """
 
+import difflib
 import itertools
 from abc import ABC, abstractmethod
 from functools import cached_property
@@ -26,6 +27,7 @@ from sklearn_lrvb.exponential_families.special_functions import (
     negative_gamma_quantile,
     normal_quantile,
 )
+from sklearn_lrvb.mixtures.entries import Entries
 from sklearn_lrvb.row_blocks import batches, slices
 from sklearn_lrvb.symmetric_matrices import symmetrized
 
@@ -55,6 +57,7 @@ class Target(ABC):
     couples_units : bool, whether entries depend on the coefficients of other units than their own
     quantile : function of `special_functions`, the family of credible intervals (`margins`)
     has_own_margins : bool, whether margins are those of the kind of mixture (`MixtureModel.own_margins`)
+    has_diagonal : bool, whether there are entries of two features that are the same
     """
 
     name: str
@@ -63,6 +66,7 @@ class Target(ABC):
     n_feature_axes = 0
     couples_units = False
     has_own_margins = False
+    has_diagonal = True
     quantile = staticmethod(normal_quantile)
 
     def __init__(self, posterior, origin):
@@ -136,6 +140,10 @@ class Target(ABC):
     def informing_counts(self):
         """Expected number of rows that inform each flat entry, (d,)."""
         return self.counts()
+
+    def is_reported(self, min_count):
+        """Which entries a table has where components with fewer expected rows are left out: bool (d,)."""
+        return self.counts() >= min_count
 
     def excess_with(self, other):
         """Cov_q - J R J' between this target and another, (d, d of the other), or the number 0."""
@@ -245,6 +253,11 @@ class WeightTarget(Target):
     def counts(self):
         return np.repeat(self.posterior.label_counts, self.size // self.n_units)
 
+    def is_reported(self, min_count):
+        """As for every target, but noise is reported whether it has rows or not."""
+        is_noise = np.arange(self.size) >= self.posterior.n_components
+        return (self.counts() >= min_count) | is_noise
+
     def informing_counts(self):
         """As for every target, but rows do not inform the weight of a single component."""
         return self.counts() if self.size > 1 else np.zeros(1)
@@ -317,6 +330,133 @@ class Weights(WeightTarget):
         return self.posterior.prior.weights.mean_sensitivity(self.posterior.label_counts)
 
 
+class Combination(Target):
+    """What `Entries` name, as a target of one entry.
+
+    Parameters
+    ----------
+    targets : Targets
+    entries : Entries
+    """
+
+    entry_name = block = ""
+
+    def __init__(self, targets, entries):
+        self.posterior, self.name, self.n_units = targets.posterior, entries.text, 1
+        self._terms = [(targets[name], entry, sign) for name, entry, sign in entries.terms]
+        gradient = self._sum(lambda part, entry: part.transposed_responses(np.eye(1, part.size, entry))[:, 0])
+        self._coordinates = np.flatnonzero(gradient) if gradient.any() else np.zeros(1, dtype=np.intp)
+        self._gradient, self.width = gradient[self._coordinates], len(self._coordinates)
+
+    def _sum(self, function):
+        """The signed sum of a function of every target and entry."""
+        return sum(sign * function(part, entry) for part, entry, sign in self._terms)
+
+    @property
+    def size(self):
+        return 1
+
+    def value(self):
+        return np.array([self._sum(lambda part, entry: part.flat_value()[entry])])
+
+    def response(self, coefficients, units=slice(None)):
+        return coefficients[..., 0, :] @ self._gradient[:, None]
+
+    def coordinates(self, units=slice(None)):
+        return self._coordinates
+
+    def transposed_responses(self, combinations):
+        found = np.zeros((self.posterior.n_coefficients, len(combinations)))
+        found[self._coordinates] = self._gradient[:, None] * combinations[:, 0]
+        return found
+
+    def flat(self, values):
+        return values
+
+    def shaped(self, flat):
+        return flat
+
+    def subscripts(self, feature_names):
+        return [""]
+
+    def labels(self, feature_names):
+        return [self.name]
+
+    def flat_index(self, component, row, column):
+        return 0
+
+    def families(self):
+        """The family of a single entry; a difference is normal."""
+        (part, entry, _), *others = self._terms
+        own = [quantile for where, quantile in part.families() if where[entry]]
+        return [(np.ones(1, dtype=bool), normal_quantile if others else own[0])]
+
+    def counts(self):
+        return np.min([part.counts()[[entry]] for part, entry, _ in self._terms], axis=0)
+
+    def informing_counts(self):
+        return np.min([part.informing_counts()[[entry]] for part, entry, _ in self._terms], axis=0)
+
+    def is_reported(self, min_count):
+        return np.ones(1, dtype=bool)
+
+    def excess_with(self, other):
+        return self._sum(lambda part, entry: _rows(joint_excess(part, other), [entry]))
+
+    def excess_variance(self):
+        return np.ravel(joint_excess(self, self))
+
+    def beyond_coefficients(self, concentration, intercepts):
+        return self._sum(lambda part, entry: part.beyond_coefficients(concentration, intercepts)[:, [entry]])
+
+
+def joint_excess(one, other):
+    """`Target.excess_with`, where the other one may be a combination too: (d, d of the other), or 0."""
+    if isinstance(other, Combination) and not isinstance(one, Combination):
+        return np.transpose(other.excess_with(one))
+    return one.excess_with(other)
+
+
+def _rows(matrix, index):
+    """Some rows of a matrix; the number itself, where it is a number that stands for one."""
+    return matrix[index] if np.ndim(matrix) else matrix
+
+
+def named_entries(text, targets, feature_names):
+    """The entry of the parameters, or the difference of two, that a user names: Entries.
+
+    Parameters
+    ----------
+    text : str, such as "weight[0]" or "mean[1,x0] - mean[0,x0]"
+    targets : Targets
+    feature_names : list of str
+
+    Raises
+    ------
+    ValueError
+        There is no such entry; the message lists similar ones.
+    """
+    places = {
+        label: (name, entry)
+        for name in targets.names
+        for entry, label in enumerate(targets[name].labels(feature_names))
+    }
+    # Names of features may hold a minus, too.
+    parts = text.split(" - ")
+    splits = [(text,), *((" - ".join(parts[:i]), " - ".join(parts[i:])) for i in range(1, len(parts)))]
+    for names in splits:
+        names = [name.strip() for name in names]
+        if all(name in places for name in names):
+            terms = tuple((*places[name], sign) for name, sign in zip(names, (1.0, -1.0), strict=False))
+            return Entries(" - ".join(names), terms)
+    unknown = next((part.strip() for part in parts if part.strip() not in places), text)
+    close = difflib.get_close_matches(unknown, places, 3, 0.0)
+    raise ValueError(
+        f"{unknown!r} names no parameter. Did you mean {', '.join(close)}? Names are those of "
+        "posterior_summary().index and of posterior_names_; a difference is 'mean[1,x0] - mean[0,x0]'."
+    )
+
+
 class NoCovarianceError(ValueError):
     """A component has no covariance; the argument is a sentence that says which, and why."""
 
@@ -347,7 +487,9 @@ def target_class(table, name, also=()):
         There is no target of this name.
     """
     if not isinstance(name, str) or name not in table:
-        raise ValueError(f"target must be one of {', '.join((*table, *also))}, got {name!r}.")
+        close = difflib.get_close_matches(name, table, 1) if isinstance(name, str) else []
+        meant = f" Did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"target must be one of {', '.join((*table, *also))}, got {name!r}.{meant}")
     return table[name]
 
 
@@ -384,6 +526,10 @@ class Targets:
         return type(self), (self.posterior, self.origin)
 
     def __getitem__(self, name):
+        if isinstance(name, Entries):
+            if name not in self._found:
+                self._found[name] = Combination(self, name)
+            return self._found[name]
         target = target_class(self.table, name)
         if not self.has(name):
             raise ValueError(f"target={name!r} belongs to fits with {self.needs[name]}.")
@@ -437,7 +583,7 @@ def covariance(targets, coordinates, information, with_excess=True):
     stops = np.cumsum([target.size for target in targets])
     places = [slice(stop - target.size, stop) for stop, target in zip(stops, targets, strict=True)]
     for i, j in itertools.combinations_with_replacement(range(len(targets)), 2):
-        excess = targets[i].excess_with(targets[j])
+        excess = joint_excess(targets[i], targets[j])
         if i == j and np.any(excess):
             joint[places[i], places[i]] += symmetrized(excess)
         elif np.any(excess):

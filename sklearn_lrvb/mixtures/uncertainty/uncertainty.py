@@ -19,8 +19,9 @@ from sklearn_lrvb.linear_response import IndefiniteInformationError
 from sklearn_lrvb.linear_response.observed_information import MAX_DENSE_SIZE, indefinite_information_error
 from sklearn_lrvb.linear_response.solvers import information_from_arrays
 from sklearn_lrvb.mixtures.e_step import e_step
+from sklearn_lrvb.mixtures.entries import Entries
 from sklearn_lrvb.mixtures.uncertainty.influence import robust_covariance
-from sklearn_lrvb.mixtures.uncertainty.margins import FamilyMargins
+from sklearn_lrvb.mixtures.uncertainty.margins import EntryMargins, FamilyMargins
 from sklearn_lrvb.mixtures.uncertainty.targets import covariance, joint_coordinates, variance
 from sklearn_lrvb.row_blocks import batches, blas_threads, untracked
 
@@ -150,7 +151,7 @@ class PosteriorUncertainty:
         used = self.information([name]) if information is None else information
         with self.source.threads():
             std = read_only(np.sqrt(variance(self.targets[name], used)))
-        if information is None:
+        if information is None and isinstance(name, str):
             self._std[name] = std
         return std
 
@@ -175,6 +176,9 @@ class PosteriorUncertainty:
         margins : FamilyMargins, or what `MixtureModel.own_margins` returns
         """
         target = self.targets[name]
+        if isinstance(name, Entries) and len(name.terms) == 1:
+            of, entry, _ = name.terms[0]
+            return EntryMargins(self.margins(of, information), entry)
         if target.has_own_margins:
             used = self.information([name]) if information is None else information
             with self.source.threads():
@@ -186,7 +190,7 @@ class PosteriorUncertainty:
         """Raise MemoryError where the standard deviations of one of these targets need too large a matrix."""
         for name in names:
             size = self.targets[name].n_coordinates_at_once
-            self.source.require_size(size, f"The posterior covariance for the {name}")
+            self.source.require_size(size, f"The posterior covariance for the {self.targets[name].name}")
 
     def missing_shares(self, names, rows):
         """Shares of the information on flat targets that are missing: list of arrays (2, d).

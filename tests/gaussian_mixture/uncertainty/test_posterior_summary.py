@@ -22,10 +22,11 @@ from catalogue import (
     unique_of_draws,
     values_of,
 )
-from scipy import stats
+from scipy import special, stats
 from sklearn.exceptions import NotFittedError
 
 from sklearn_lrvb import LRVBGaussianMixture
+from sklearn_lrvb.gaussian_mixture.uncertainty.margins import CovarianceMargins, RootMargins, _Variances
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import TARGETS as GAUSSIAN_TARGETS
 from sklearn_lrvb.mixtures.uncertainty.margins import FamilyMargins
 from sklearn_lrvb.mixtures.uncertainty.targets import target_class
@@ -33,6 +34,7 @@ from sklearn_lrvb.mixtures.uncertainty.targets import target_class
 catalogue = pytest.mark.parametrize("model", MOST_MODELS, ids=model_id)
 some_models = pytest.mark.parametrize("model", few_of(MODELS), ids=model_id)
 TARGETS = ["weights", "log_weights", "means", "precisions"]
+KINDS = ["weights", "log_weights", "means", "precisions", "scales", "covariances", "tails"]
 NAME = re.compile(r"(\w+)\[(.*)\]")
 
 
@@ -47,10 +49,17 @@ def rows(summary, kind):
     return summary[summary.index.str.startswith(f"{kind}[")]
 
 
+def table(estimator, **asked):
+    """The table of everything that is a parameter or a covariance, of empty components too."""
+    has = uncertainty_of(estimator).targets.has
+    asked = {"target": [kind for kind in KINDS if has(kind)], "min_count": 0.0, "method": "lrvb", **asked}
+    return estimator.posterior_summary(**asked)
+
+
 @catalogue
 def test_columns_are_what_they_sum_up(model):
     estimator = fitted(model)
-    summary = estimator.posterior_summary(method="lrvb")
+    summary = table(estimator)
     assert list(summary.columns) == ["mean", "sd", "mean_field_sd", "ratio", "lower", "upper"]
     attributes = summary[~summary.index.str.match(r"covariance\[|scale\[|tail\[")]
     weights = values_of(estimator, "weights")
@@ -77,7 +86,7 @@ def test_intervals_stay_in_their_ranges(model):
     few = overlapping(12, seed=4 if "tails" in model else 3)
     for estimator in (fitted(model), mixture(lower_noise).fit(few)):
         for interval in (0.5, 0.999999):
-            summary = estimator.posterior_summary(interval=interval, method="lrvb")
+            summary = table(estimator, interval=interval)
             ends_exist = np.isfinite(summary[["lower", "upper"]])
             if "tails" in model:  # Of covariances some may be infinite.
                 ends_exist = ends_exist[~summary.index.str.startswith("covariance")]
@@ -111,7 +120,7 @@ def test_intervals_are_those_of_draws(covariance_type, weights, n_samples):
     draws = estimator.sample_posterior(n_draws=8000, random_state=0, method="lrvb")
     flat = [draws["weights"], np.log(draws["weights"]), draws["means"].reshape(8000, -1)]
     flat += [unique_of_draws(model, draws[name]) for name in ("precisions", "covariances")]
-    summary = estimator.posterior_summary(interval=0.8, method="lrvb")
+    summary = table(estimator, interval=0.8)
     flat = np.hstack(flat)
     # The standard errors of quantiles are 0.02 sd. Draws of means are correlated with their precisions, which
     # moves their mean and standard deviation by the order of one over the rows of a component.
@@ -125,7 +134,7 @@ def test_intervals_are_those_of_draws(covariance_type, weights, n_samples):
 
 def test_one_component_of_diagonal_covariance_has_exactly_qs_intervals():
     estimator = mixture({"covariance_type": "diag"}, n_components=1).fit(overlapping(20))
-    summary = estimator.posterior_summary(interval=0.9, method="lrvb")
+    summary = table(estimator, interval=0.9)
     shape = 0.5 * estimator.degrees_of_freedom_[0]
     q = stats.gamma(shape, scale=estimator.precisions_[0] / shape)
     np.testing.assert_allclose(rows(summary, "precision")["lower"], q.ppf(0.05), rtol=1e-10)
@@ -181,7 +190,7 @@ def test_moments_that_do_not_exist_are_infinite(covariance_type):
     X = np.concatenate([overlapping(60), [[40.0, 40.0], [40.1, 40.3]]])
     estimator = mixture({"covariance_type": covariance_type}, n_components=4).fit(X)
     assert estimator.n_occupied_ < 4
-    summary = estimator.posterior_summary(target="covariances", method="lrvb")
+    summary = table(estimator, target="covariances")
     assert np.all(np.isfinite(summary[["lower", "upper"]]))
     assert np.all(summary["lower"] < summary["upper"])
     assert np.all(summary["ratio"] > 0.99)
@@ -201,7 +210,7 @@ def test_nearly_improper_priors_of_empty_components_have_intervals(covariance_ty
     X = overlapping(40)[:, :1]
     prior = {"degrees_of_freedom_prior": 0.03, "covariance_type": covariance_type}
     estimator = mixture(prior, n_components=3).fit(X)
-    summary = estimator.posterior_summary(interval=0.9, target="covariances", method="lrvb")
+    summary = table(estimator, interval=0.9, target="covariances")
     assert np.all(summary["lower"] > 0)
     assert np.all(np.isfinite(summary["upper"]))
     assert np.all(summary["lower"] < summary["upper"])
@@ -263,7 +272,7 @@ def test_parameters_beyond_their_family_stay_in_range():
 def test_what_is_certain_has_no_interval(weights):
     model = {"weight_concentration_prior_type": weights}
     with np.errstate(all="raise"):
-        summary = mixture(model, n_components=1).fit(overlapping(40)).posterior_summary(method="lrvb")
+        summary = table(mixture(model, n_components=1).fit(overlapping(40)))
     assert list(summary.loc["weight[0]"]) == [1, 0, 0, 1, 1, 1]
     if weights == "dirichlet_distribution":
         assert list(summary.loc["log_weight[0]"]) == [0, 0, 0, 1, 0, 0]
@@ -272,7 +281,7 @@ def test_what_is_certain_has_no_interval(weights):
 @pytest.mark.parametrize("model", MODELS[::12], ids=model_id)
 def test_targets_come_in_the_order_asked_for(model):
     estimator = fitted(model)
-    summary = estimator.posterior_summary(method="lrvb")
+    summary = table(estimator)
     chosen = estimator.posterior_summary(target=["covariances", "means"], method="lrvb")
     expected = pd.concat([rows(summary, "covariance"), rows(summary, "mean")])
     pd.testing.assert_frame_equal(chosen, expected)
@@ -287,20 +296,18 @@ def test_targets_come_in_the_order_asked_for(model):
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_components_with_few_rows_are_left_out_where_asked(covariance_type):
     estimator = mixture({"covariance_type": covariance_type}, n_components=6).fit(overlapping(60))
-    summary, counts = (
-        estimator.posterior_summary(method="lrvb"),
-        estimator.mean_precision_ - estimator.mean_precision_prior_,
-    )
+    summary, counts = table(estimator), estimator.mean_precision_ - estimator.mean_precision_prior_
     assert 0 < estimator.n_occupied_ < 6
     for min_count in (0.0, 0.5, counts.max() - 0.5):
         kept = np.flatnonzero(counts >= min_count)
         owners = summary.index.str.extract(r"\[(\w+)")[0]
         is_shared = [not owner.isdigit() for owner in owners]
         expected = summary[is_shared | owners.isin([str(k) for k in kept]).to_numpy()]
-        pd.testing.assert_frame_equal(
-            estimator.posterior_summary(min_count=min_count, method="lrvb"), expected
-        )
-        assert estimator.posterior_summary(min_count=min_count, method="lrvb").attrs == summary.attrs
+        shown = table(estimator, min_count=min_count)
+        pd.testing.assert_frame_equal(shown, expected)
+        assert all(shown.attrs[name] == summary.attrs[name] for name in ("note", "prior"))
+        left_out = f"{len(kept)} of 6 components (min_count={min_count:g}; min_count=0 shows all)"
+        assert (left_out in shown.attrs["fit"]) == (len(kept) < 6)
 
 
 def test_the_weight_of_a_single_component_is_kept():
@@ -310,7 +317,7 @@ def test_the_weight_of_a_single_component_is_kept():
 
 def test_names_of_features_are_used():
     X = pd.DataFrame(overlapping(60), columns=["height", "width"])
-    summary = LRVBGaussianMixture(n_components=2, random_state=0).fit(X).posterior_summary(method="lrvb")
+    summary = table(LRVBGaussianMixture(n_components=2, random_state=0).fit(X))
     assert {"mean[1,width]", "precision[0,height,width]", "covariance[1,width,width]"} < set(summary.index)
 
 
@@ -320,6 +327,111 @@ def test_means_and_weights_need_no_matrix_of_all(monkeypatch):
     assert len(estimator.posterior_summary(target=["weights", "log_weights", "means"], method="lrvb")) == 8
     with pytest.raises(MemoryError, match="up to 4 are solved"):
         estimator.posterior_summary(target="precisions", method="lrvb")
+
+
+@some_models
+def test_the_table_is_of_shares_means_and_standard_deviations_of_components_with_rows(model):
+    surplus = {"weight_concentration_prior_type": "dirichlet_process"} if "prior" not in model else {}
+    estimator = mixture({**model, **surplus}).fit(overlapping(80))
+    kinds = [re.split(r"\[", name)[0] for name in estimator.posterior_summary(method="lrvb").index]
+    expected = ["weight", "mean", "sd"] + ["tail"] * ("tails" in values_with_tails(estimator))
+    assert list(dict.fromkeys(kinds)) == expected
+
+
+def values_with_tails(estimator):
+    return [name for name in uncertainty_of(estimator).targets.names if name == "tails"]
+
+
+def test_a_line_above_the_table_describes_the_fit():
+    estimator = mixture({}, n_components=6).fit(overlapping(60))
+    summary = estimator.posterior_summary(method="lrvb")
+    n_occupied = estimator.n_occupied_
+    owners = summary.index.str.extract(r"\[(\d+)")[0]
+    assert owners.nunique() == n_occupied < 6
+    assert summary.attrs["fit"] == (
+        f"60 rows, {n_occupied} of 6 components (min_count=0.5; min_count=0 shows all). The fit converged "
+        f"after {estimator.n_iter_} iterations, lower bound {estimator.lower_bound_:.2f}. Error bars by "
+        "method='lrvb'."
+    )
+    with pytest.warns(UserWarning, match="did not converge"):
+        short = mixture({}, max_iter=2, n_components=2, tol=1e-9).fit(overlapping(60))
+    with pytest.warns(UserWarning, match="away from its optimum"):
+        assert "did not converge in 2 iterations" in short.posterior_summary(method="lrvb").attrs["fit"]
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_one_component_has_exactly_qs_standard_deviations(covariance_type):
+    for n_rows in (12, 3000):
+        estimator = mixture({"covariance_type": covariance_type}, n_components=1).fit(overlapping(n_rows))
+        own = estimator.posterior_summary(target="standard_deviations", interval=0.9, method="lrvb")
+        freedom = np.ravel(estimator.degrees_of_freedom_)[0]
+        shape = 0.5 * (freedom - 1.0 if covariance_type in ("full", "tied") else freedom)
+        values = unique({"covariance_type": covariance_type}, estimator.covariances_)
+        variances = values[[0, 2]] if covariance_type in ("full", "tied") else values
+        for row, value in zip(own.itertuples(), variances, strict=True):
+            q = stats.invgamma(shape, scale=0.5 * freedom * value)
+            mean = np.sqrt(0.5 * freedom * value) * np.exp(
+                special.gammaln(shape - 0.5) - special.gammaln(shape)
+            )
+            assert row.mean == pytest.approx(mean, rel=1e-9)
+            assert row.sd == pytest.approx(np.sqrt(q.mean() - mean**2), rel=1e-6)
+            np.testing.assert_allclose([row.lower, row.upper], np.sqrt(q.ppf([0.05, 0.95])), rtol=1e-9)
+
+
+def test_standard_deviations_join_the_delta_method_without_a_step():
+    shape = np.array([0.999e6, 1.001e6])
+    of = CovarianceMargins(np.ones(2), _Variances(shape, shape), _Variances(shape, 0.0 * shape), np.zeros(2))
+    deviations = RootMargins(of, np.arange(2)).deviation * np.sqrt(shape)
+    np.testing.assert_allclose(deviations, 0.5, rtol=1e-5)
+
+
+def checked_entries(estimator, rtol, **asked):
+    """Entries and differences of two have the means, deviations and covariances of their targets."""
+    kinds = ["weights", "means", "precisions", "standard_deviations"]
+    whole = estimator.posterior_summary(target=kinds, **asked)
+    names = [own.index[-1] for _, own in whole.groupby(whole.index.str.split("[").str[0])]
+    pairs = [("mean[0,x0]", "mean[1,x0]"), ("weight[0]", "mean[0,x1]"), ("weight[0]", "weight[1]")]
+    differences = [" - ".join(pair) for pair in pairs]
+    found = estimator.posterior_summary(target=[*names, *differences], **asked)
+    pd.testing.assert_frame_equal(found.loc[names], whole.loc[names], rtol=1e-6)
+    middle = [whole["mean"][one] - whole["mean"][other] for one, other in pairs]
+    np.testing.assert_allclose(found.loc[differences, "mean"], middle, atol=rtol * whole["sd"].max())
+
+    covariance = estimator.get_posterior_covariance(target=[*names, *differences], **asked)
+    joint = estimator.get_posterior_covariance(target=kinds, **asked)
+    labels = all_names(estimator, kinds)
+    matrix = np.zeros((len(found), len(joint)))
+    for row, name in enumerate([*names, *differences]):
+        for part, sign in zip(name.split(" - "), (1.0, -1.0), strict=False):
+            matrix[row, labels.index(part)] = sign
+    expected = matrix @ joint @ matrix.T
+    scale = np.sqrt(np.diag(expected))
+    products = np.outer(scale, scale)
+    np.testing.assert_allclose(covariance / products, expected / products, atol=rtol)
+    np.testing.assert_allclose(found.loc[differences, "sd"], scale[len(names) :], rtol=rtol)
+
+
+@some_models
+@pytest.mark.parametrize("method", ["lrvb", "sandwich"])
+def test_entries_and_differences_are_those_of_their_targets(model, method):
+    checked_entries(fitted(model), 1e-9, X=overlapping(), method=method)
+
+
+def test_entries_and_differences_of_draws_are_those_of_their_targets():
+    # Every entry has control variates of its own.
+    estimator = mixture({"covariance_type": "tied"}).fit(overlapping(400))
+    checked_entries(estimator, 0.06, method="exact", n_draws=3000, random_state=0)
+
+
+def all_names(estimator, kinds):
+    known = uncertainty_of(estimator).targets
+    return [label for kind in kinds for label in known[kind].labels(["x0", "x1"])]
+
+
+def test_entries_of_empty_components_are_shown_where_they_are_named():
+    estimator = mixture({}, n_components=6).fit(overlapping(60))
+    summary = estimator.posterior_summary(target=["mean[5,x0]", "weight[5]"], method="lrvb")
+    assert summary.index.tolist() == ["mean[5,x0]", "weight[5]"]
 
 
 def test_without_pandas_it_says_how_to_get_it(monkeypatch):
@@ -338,8 +450,10 @@ def test_bad_requests_are_refused():
             estimator.posterior_summary(min_count=min_count, method="lrvb")
     with pytest.raises(ValueError, match="No component has 1000 expected rows, the largest has"):
         estimator.posterior_summary(min_count=1000, method="lrvb")
-    with pytest.raises(ValueError, match="target must be one of log_weights, means"):
+    with pytest.raises(ValueError, match="target must be one of .* Did you mean 'means'?"):
         estimator.posterior_summary(target="mean", method="lrvb")
+    with pytest.raises(ValueError, match=r"'mean\[2,x0\]' names no parameter. Did you mean mean\["):
+        estimator.posterior_summary(target="mean[0,x0] - mean[2,x0]", method="lrvb")
     with pytest.raises(ValueError, match="target is empty"):
         estimator.posterior_summary(target=[], method="lrvb")
     for ask in (estimator.posterior_summary, estimator.sample_posterior, estimator.get_posterior_covariance):

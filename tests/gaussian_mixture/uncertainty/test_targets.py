@@ -24,7 +24,6 @@ from catalogue import (
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.displays import InfluenceDisplay, PosteriorIntervalDisplay, PosteriorStdDisplay
 from sklearn_lrvb.displays.selection import parameter_entry
-from sklearn_lrvb.exponential_families.special_functions import gamma_quantile
 from sklearn_lrvb.gaussian_mixture.information.observed_information import complete_information
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import (
     PARAMETERS,
@@ -46,45 +45,6 @@ some_models = pytest.mark.parametrize("model", MODELS[::7], ids=model_id)
 X = overlapping()
 NAMES = ["x0", "x1"]
 LABEL = re.compile(r"(\w+)\[(.*)\]")
-
-
-class StandardDeviations(GaussianTarget):
-    """Root diagonal of the covariances of the precision groups, (S, P), or (S, 1) under spherical ones."""
-
-    name = "standard_deviations"
-    entry_name = "standard_deviation"
-    block = "quadratic"
-    n_feature_axes = 1
-    quantile = staticmethod(gamma_quantile)
-
-    @property
-    def size(self):
-        return self.value().size
-
-    def value(self):
-        return self.posterior.structure.deviations(self.posterior.covariance_cholesky)
-
-    def response(self, coefficients, units=slice(None)):
-        changes = self.posterior.structure.covariance_response(
-            coefficients, self.posterior.covariance_cholesky[units]
-        )
-        if self.posterior.structure.identity.ndim == 2:
-            changes = np.einsum("...pp->...p", changes)
-        return self.flat(changes / (2.0 * self.value()[units]))
-
-    def flat(self, values):
-        return values.reshape(*values.shape[:-2], -1)
-
-    def shaped(self, flat):
-        return flat.reshape(*flat.shape[:-1], *self.value().shape)
-
-    def subscripts(self, feature_names):
-        n_groups, n_deviations = self.value().shape
-        return [f"{group},{name}" for group in range(n_groups) for name in feature_names[:n_deviations]]
-
-    def flat_index(self, component, row, column):
-        n_deviations = self.value().shape[1]
-        return n_deviations * self.posterior.structure.precision_group(component) + row % n_deviations
 
 
 class LogDeterminants(GaussianTarget):
@@ -145,7 +105,7 @@ class LogOdds(WeightTarget):
         return self._per_weight * self.posterior.prior.weights.mean_sensitivity(self.posterior.label_counts)
 
 
-NEW = (StandardDeviations, LogDeterminants, LogOdds)
+NEW = (LogDeterminants, LogOdds)
 
 
 def at_fit(estimator, with_new=True):
@@ -303,6 +263,11 @@ def entry_named(model, attribute, label):
     if attribute.ndim == 0:  # Degrees of freedom that all components share.
         return attribute
     parts = LABEL.fullmatch(label).group(2).split(",")
+    if label.startswith(("sd", "correlation")):
+        is_shared = model["covariance_type"] == "tied"
+        own = attribute if is_shared else attribute[int(parts[0])]
+        is_one = label.startswith("correlation") or own.ndim == 0
+        return own.ravel()[0] if is_one else own[NAMES.index(parts[-1])]
     component = int(parts[0]) if parts[0].isdigit() else 0
     features = [NAMES.index(part) for part in parts if not part.isdigit()]
     if label.startswith(("tail", "log_tail")):
@@ -319,7 +284,8 @@ def test_labels_say_where_entries_are(model):
     for target in at_fit(fitted(model), with_new=False)[0]:
         labels = target.labels(NAMES)
         assert len(set(labels)) == len(labels) == target.size
-        assert {LABEL.fullmatch(label).group(1) for label in labels} == {target.name[:-1]}
+        expected = "sd" if target.name == "standard_deviations" else target.name[:-1]
+        assert {LABEL.fullmatch(label).group(1) for label in labels} == {expected}
         for label, value in zip(labels, target.flat_value(), strict=True):
             if isinstance(target, WeightTarget):
                 assert target.value()[label_number(LABEL.fullmatch(label).group(2))] == value
@@ -334,7 +300,8 @@ def test_entries_are_found_by_component_and_features(model):
         labels = target.labels(NAMES)
         found = set()
         for component in range(2):
-            for row, column in [(0, 0), (1, 1), (0, 1)][: 3 if has_pairs else 2]:
+            pairs = [(0, 0), (1, 1), (0, 1)][: 3 if has_pairs else 2]
+            for row, column in pairs if target.has_diagonal else pairs[2:]:
                 label = labels[target.flat_index(component, row, column)]
                 found.add(label)
                 subscripts = LABEL.fullmatch(label).group(2).split(",")
@@ -343,6 +310,9 @@ def test_entries_are_found_by_component_and_features(model):
                 is_shared = model["covariance_type"] == "tied" or "all" in subscripts
                 assert (str(component) in subscripts) or is_shared
         assert found == {label for label in labels if "noise" not in label}
+        if not target.has_diagonal:
+            with pytest.raises(ValueError, match="target='correlations' has no entries on the diagonal"):
+                target.flat_index(0, 1, 1)
         if target.n_feature_axes == 2 and not has_pairs:
             with pytest.raises(ValueError, match=f"target='{target.name}' has no entries off the diagonal"):
                 target.flat_index(0, 0, 1)
@@ -449,12 +419,7 @@ def test_targets_of_one_posterior_are_its_own():
     np.testing.assert_array_equal(rebuilt["means"].value(), one["means"].value())
 
 
-# A target that is new: nothing but its class, and its line in the table.
-
-
-@pytest.fixture
-def with_deviations(monkeypatch):
-    monkeypatch.setitem(TARGETS, "standard_deviations", StandardDeviations)
+# Functions of the covariances, by hand.
 
 
 def fresh(model):
@@ -462,17 +427,16 @@ def fresh(model):
 
 
 def deviations_by_hand(model, estimator):
-    """Standard deviations in the new target's order, and what they are the roots of: name, flat entries."""
-    squares = "scales" if "tails" in model else "covariances"
+    """Standard deviations in the target's order, and what they are the roots of: name, flat entries."""
+    squares = "covariances"
     on_diagonal = uncertainty_of(estimator).targets[squares].on_diagonal()
     flat = uncertainty_of(estimator).targets[squares].flat_value()
     return np.sqrt(flat[on_diagonal]), squares, on_diagonal
 
 
 @some_models
-@pytest.mark.usefixtures("with_deviations")
 @pytest.mark.parametrize("method", ["lrvb", "mean_field", "sandwich"])
-def test_a_new_target_has_the_covariance_of_the_delta_method(model, method):
+def test_standard_deviations_have_the_covariance_of_the_delta_method(model, method):
     estimator = fresh(model)
     deviations, squares, on_diagonal = deviations_by_hand(model, estimator)
     joint = estimator.get_posterior_covariance(target=[squares, "means"], method=method, X=X)
@@ -487,24 +451,22 @@ def test_a_new_target_has_the_covariance_of_the_delta_method(model, method):
 
 
 @some_models
-@pytest.mark.usefixtures("with_deviations")
 @pytest.mark.parametrize("perturb", ["location", "weight"])
-def test_a_new_target_has_influence(model, perturb):
+def test_standard_deviations_have_influence(model, perturb):
     estimator = fresh(model)
     deviations, squares, on_diagonal = deviations_by_hand(model, estimator)
     found = estimator.influence(X[:9], target="standard_deviations", perturb=perturb)
     of_covariances = estimator.influence(X[:9], target=squares, perturb=perturb)
     target, covariances = (uncertainty_of(estimator).targets[n] for n in ("standard_deviations", squares))
-    expected = np.empty((9, target.size, *found.shape[3:]))
+    expected = np.empty((9, target.size, *found.shape[1 + target.value().ndim :]))
     places = [np.argwhere(covariances.flat_indices() == i)[0] for i in np.flatnonzero(on_diagonal)]
     for i, (place, deviation) in enumerate(zip(places, deviations, strict=True)):
         expected[:, i] = of_covariances[:, *place] / (2.0 * deviation)
     np.testing.assert_allclose(found.reshape(expected.shape), expected, atol=1e-11)
 
 
-@pytest.mark.usefixtures("with_deviations")
 @pytest.mark.parametrize("model", [model for model in MODELS[::5] if model["prior"] == "conjugate"])
-def test_a_new_target_has_prior_sensitivity_and_a_summary(model):
+def test_standard_deviations_have_prior_sensitivity_and_a_summary(model):
     estimator = fresh(model)
     deviations, squares, on_diagonal = deviations_by_hand(model, estimator)
     found = estimator.prior_sensitivity("standard_deviations")
@@ -515,18 +477,18 @@ def test_a_new_target_has_prior_sensitivity_and_a_summary(model):
         np.testing.assert_allclose(found[name].ravel(), expected, atol=1e-13, err_msg=name)
 
     summary = estimator.posterior_summary(target=["means", "standard_deviations"], method="lrvb")
-    own = summary[summary.index.str.startswith("standard_deviation[")]
-    assert own.index[0] == "standard_deviation[0,x0]"
-    np.testing.assert_allclose(own["mean"], deviations, rtol=1e-13)
-    assert np.all((own["lower"] > 0) & (own["lower"] < own["mean"]) & (own["mean"] < own["upper"]))
+    own = summary[summary.index.str.startswith("sd[")]
+    assert len(own) == len(deviations)
+    variances = estimator.posterior_summary(target=squares, method="lrvb")[on_diagonal]
+    np.testing.assert_array_equal(own[["lower", "upper"]], np.sqrt(variances[["lower", "upper"]]))
+    assert np.all((own["lower"] < own["mean"]) & (own["mean"] < own["upper"]))
     assert summary.attrs["prior"].startswith("The prior ")
 
 
-@pytest.mark.usefixtures("with_deviations")
-def test_a_new_target_is_displayed():
+def test_standard_deviations_are_displayed():
     estimator = fresh({"covariance_type": "full"})
     index, name = parameter_entry(estimator, "standard_deviations", 1, 0)
-    assert (index, name) == ((1, 0), "standard_deviation[1,x0]")
+    assert (index, name) == ((1, 0), "sd[1,x0]")
     display = InfluenceDisplay.from_estimator(estimator, X, target="standard_deviations", component=1)
     np.testing.assert_allclose(
         display.influence, estimator.influence(X, target="standard_deviations")[:, 1, 0, 0], atol=1e-12
