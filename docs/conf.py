@@ -13,6 +13,7 @@ from sklearn.experimental import enable_iterative_imputer  # noqa: F401  A lesso
 
 import sklearn_lrvb
 
+os.environ["SKLEARN_LRVB_PROGRESS"] = "0"  # Nobody waits at the cells of the pages.
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 from method_tables import all_tables  # noqa: E402

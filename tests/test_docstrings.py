@@ -1,6 +1,7 @@
 """Public docstrings name every parameter in its order, hold an example, which pytest runs, and are short."""
 
 import inspect
+import pydoc
 import re
 from functools import cached_property
 
@@ -78,3 +79,10 @@ def test_rows_come_first_and_all_else_by_name(estimator):
     for name, own in of_rows.items():
         assert own[0].name == "X", name
         assert all(p.kind is p.KEYWORD_ONLY for p in own[1:]), name
+
+
+@pytest.mark.parametrize("estimator", [sklearn_lrvb.LRVBGaussianMixture, sklearn_lrvb.LRVBLatentClassMixture])
+def test_help_names_types_as_the_code_does(estimator):
+    text = pydoc.plain(pydoc.render_doc(estimator))
+    assert "X: 'ArrayLike" in text
+    assert "numpy._typing" not in text

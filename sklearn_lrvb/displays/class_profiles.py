@@ -131,7 +131,7 @@ class ClassProfilesDisplay:
         check_kind(cls, estimator, LRVBLatentClassMixture)
         tables, panels, start = estimator.tables_, {}, 0
         chosen = _checked_columns(columns, list(tables))
-        summary = estimator.posterior_summary(interval=interval, target="tables", method=method)
+        summary = estimator.posterior_summary(target="tables", interval=interval, min_count=0, method=method)
         numbers = summary[["mean", "lower", "upper"]].to_numpy(dtype=np.float64)
         n_classes = len(estimator.weights_)
         by_class = numbers.reshape(n_classes, -1, 3).transpose(2, 0, 1)

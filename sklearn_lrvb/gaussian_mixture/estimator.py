@@ -1,5 +1,7 @@
 """LRVBGaussianMixture: its parameters, fitting, prediction, and scikit-learn's contract."""
 
+from __future__ import annotations
+
 import copy
 import functools
 import itertools
@@ -147,9 +149,10 @@ class LRVBGaussianMixture(
     warm_start : bool, default=False
         Whether to start from the fitted attributes, where there are some; `n_init` is then ignored.
 
-    verbose, verbose_interval : int, default=0 and 10
+    verbose, verbose_interval : int, default=None and 10
         1 prints starts, steps and the progress of methods that take long; 2 also gains and times.
-        `verbose_interval` is the number of steps, or of blocks of rows, between prints.
+        `verbose_interval` is the number of steps, or of blocks of rows, between prints. None: one line at a
+        terminal or in a notebook while a method takes long (unless ``SKLEARN_LRVB_PROGRESS=0`` is set).
 
     prior : {'conjugate', 'flat'}, default='conjugate'
         'flat': constant in log weights, means and precisions, as in the paper. The five arguments ending in
@@ -215,8 +218,7 @@ class LRVBGaussianMixture(
         hold rows, those with an expected count of one half or more.
 
     lower_bound_, lower_bounds_ : float, and list of float
-        Lower bound on log p(X), the evidence, in nats, with every constant: comparable across `n_components`.
-        The list has that after every step of the best start; it never falls.
+        Lower bound on log p(X), the evidence, in nats, with every constant; and after every step.
 
     weight_concentration_ : ndarray of shape (n_components,), or a pair of such
         Dirichlet concentration, or the two beta parameters of every stick.
@@ -236,8 +238,8 @@ class LRVBGaussianMixture(
     weights_std_, means_std_, covariances_std_, precisions_std_, scales_std_, tails_std_ : ndarray
         Error bars: posterior standard deviations, like the attribute.
 
-    log_evidence_ : float
-        log p(X) to second order, in nats: `lower_bound_` and what it misses.
+    log_evidence_, labels_ : float, and ndarray of shape (n_samples,)
+        log p(X) to second order: `lower_bound_` and what it misses; and ``predict`` of the training rows.
 
     n_features_in_, feature_names_in_ : int, and ndarray of shape (`n_features_in_`,)
         Number of features of the fit, and their names where all are strings.
@@ -303,7 +305,7 @@ class LRVBGaussianMixture(
         "covariance_prior": [None, "array-like", Interval(Real, 0.0, None, closed="neither")],
         "random_state": ["random_state"],
         "warm_start": ["boolean"],
-        "verbose": ["verbose"],
+        "verbose": ["verbose", None],
         "verbose_interval": [Interval(Integral, 1, None, closed="left")],
         "prior": [StrOptions({"conjugate", "flat"})],
         "factorization": [StrOptions({"joint", "independent"})],
@@ -339,7 +341,7 @@ class LRVBGaussianMixture(
         covariance_prior=None,
         random_state=None,
         warm_start=False,
-        verbose=0,
+        verbose=None,
         verbose_interval=10,
         prior="conjugate",
         factorization="joint",
@@ -508,10 +510,11 @@ class LRVBGaussianMixture(
         warn_of_weights_as_y(y, sample_weight)
         moves = resolve_moves(self) if initial_posterior is None else None
         named = copy.copy(self)  # It gets the number and names of the features.
-        on_pass = PassReport() if self.verbose > 1 else None
+        on_pass = PassReport() if (self.verbose or 0) > 1 else None
         with blas_threads(self.n_jobs):
             given = given_rows(named, X, sample_weight, reset=reset, on_pass=on_pass)
             features = {name: vars(named)[name] for name in _FEATURES if name in vars(named)}
+            features["_n_given"] = given.n_given if given.is_in_memory else None
             counted = given.counted()
             check_rows(counted, features.get("feature_names_in_"), self.n_components)
             rows = counted.around_mean()

@@ -3,6 +3,8 @@
 They check their arguments here (`arguments`) and compute in `uncertainty` and `posterior_sampling`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -104,7 +106,7 @@ class ImputationMethods(FittedAttributes):
         sample_weight: ArrayLike | None = None,
         target: str | Sequence[str] = ("weights", "means", "precisions"),
         min_count: float = 0.0,
-    ) -> "pd.DataFrame":
+    ) -> pd.DataFrame:
         """Share of the information on every parameter that is missing: to unknown labels, and to holes in X.
 
         With `tails` the unknown scales of the rows are counted with the labels.

@@ -1,5 +1,7 @@
 """A transformer that fills missing values by a Gaussian mixture."""
 
+from __future__ import annotations
+
 import functools
 import warnings
 from typing import Self

@@ -2,10 +2,13 @@
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from sklearn_lrvb.gaussian_mixture.fitted import FittedAttributes
 from sklearn_lrvb.mixtures.estimator.fitted import refused_as_missing
 from sklearn_lrvb.mixtures.estimator.posterior_methods import PosteriorMethods
+from sklearn_lrvb.mixtures.model import occupied
+from sklearn_lrvb.mixtures.posterior_sampling.likelihood import log_likelihood
 from sklearn_lrvb.reports import dataset
 
 
@@ -13,12 +16,8 @@ class GaussianPosteriorMethods(PosteriorMethods, FittedAttributes):
     """Attributes of `LRVBGaussianMixture` about its posterior uncertainty."""
 
     _computed_on_access = PosteriorMethods._computed_on_access | {
-        "noise_weight_std_",
-        "means_std_",
-        "covariances_std_",
-        "precisions_std_",
-        "scales_std_",
-        "tails_std_",
+        f"{name}_std_": f"{name}_"
+        for name in ("noise_weight", "means", "covariances", "precisions", "scales", "tails")
     }
 
     @property
@@ -144,6 +143,39 @@ class GaussianPosteriorMethods(PosteriorMethods, FittedAttributes):
             As `posterior_covariance_`.
         """
         return self._uncertainty.std("tails")
+
+    def _likelihood(self, X, sample_weight):
+        """As for every mixture, at the optimum under a flat prior that is next to the fit."""
+        posterior = self._without_prior(X, sample_weight)._fitted.posterior
+        structure = posterior.structure
+        rows = self._given_rows(X, sample_weight, self._fitted).counted()
+        draw = posterior.model.draws_at(posterior, posterior)
+        parameters = posterior.model.parameters(posterior, rows.origin, draw)
+        n_free = posterior.n_labels - 1 + structure.n_components * structure.n_features
+        n_free += structure.n_groups * structure.n_quadratic + structure.n_tails
+        return float(log_likelihood(rows, parameters)[0]), n_free, rows.total_weight
+
+    def _without_prior(self, X, sample_weight):
+        """The fit of the components that hold rows under a flat prior, from where this fit ended."""
+        posterior = self._fitted.posterior
+        if posterior.structure.has_background:
+            raise ValueError(
+                "aic and bic compare maxima of the likelihood, without the prior, and with noise there is "
+                "none. Compare lower_bound_, or ask number_of_clusters."
+            )
+        held = occupied(posterior.counts)
+        responsibilities = self.predict_proba(X)[:, held]
+        responsibilities /= responsibilities.sum(axis=1, keepdims=True)
+        flat = clone(self).set_params(
+            **{name: None for name in self.get_params() if name.endswith("_prior")},
+            prior="flat",
+            n_components=int(np.count_nonzero(held)),
+            init_params=responsibilities,
+            moves=None,
+            warm_start=False,
+            verbose=0,
+        )
+        return flat.fit(X, sample_weight=sample_weight)
 
     def _posterior_dataset(self, draws):
         structure = self._fitted.structure

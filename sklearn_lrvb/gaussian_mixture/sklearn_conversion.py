@@ -144,6 +144,7 @@ def fitted_twin(estimator, fitted):
             "as it is: it has scikit-learn's methods."
         )
     parameters = parameters_of(estimator)
+    parameters["verbose"] = parameters["verbose"] or 0
     # The parameters of the fit count, also where others have been set since.
     given = fitted.model | {"n_components": fitted.posterior.n_components}
     parameters |= {name: value for name, value in given.items() if name in parameters}

@@ -1,5 +1,7 @@
 """LRVBLatentClassMixture: its parameters, fitting, prediction, and scikit-learn's contract."""
 
+from __future__ import annotations
+
 import copy
 import functools
 from dataclasses import replace
@@ -127,9 +129,10 @@ class LRVBLatentClassMixture(
     random_state : int, RandomState instance or None, default=None
         Seeds the starts and :meth:`sample`.
 
-    verbose, verbose_interval : int, default=0 and 10
+    verbose, verbose_interval : int, default=None and 10
         1 prints starts, steps and the progress of methods that take long; 2 also gains and times.
-        `verbose_interval` is the number of steps, or of blocks of rows, between prints.
+        `verbose_interval` is the number of steps, or of blocks of rows, between prints. None: one line at a
+        terminal or in a notebook while a method takes long (unless ``SKLEARN_LRVB_PROGRESS=0`` is set).
 
     n_jobs : int or None, default=None
         Threads over blocks of rows; None is one. Results do not depend on it beyond round-off.
@@ -220,7 +223,7 @@ class LRVBLatentClassMixture(
         "moves": [StrOptions({"auto", "merge", "search"}), None],
         "unknown": [StrOptions({"missing", "error"})],
         "random_state": ["random_state"],
-        "verbose": ["verbose"],
+        "verbose": ["verbose", None],
         "verbose_interval": [Interval(Integral, 1, None, closed="left")],
         "n_jobs": [None, Integral],
     }
@@ -244,7 +247,7 @@ class LRVBLatentClassMixture(
         moves="search",
         unknown="missing",
         random_state=None,
-        verbose=0,
+        verbose=None,
         verbose_interval=10,
         n_jobs=None,
     ):
@@ -323,6 +326,7 @@ class LRVBLatentClassMixture(
             columns = described_table(named, X, sample_weight)
             features = {name: vars(named)[name] for name in _FEATURES if name in vars(named)}
             given = rows_of_table(named, columns, X, sample_weight, is_training=True)
+            features["_n_given"] = given.n_given if given.is_in_memory else None
             counted = given.counted()
             require_classes(counted, self.n_components)
             rows = joined_rows(counted, columns)
@@ -540,7 +544,7 @@ class LRVBLatentClassMixture(
 
     @property
     @refused_as_missing
-    def tables_(self) -> "dict[str, pd.DataFrame]":
+    def tables_(self) -> dict[str, pd.DataFrame]:
         """What describes the classes, by the name of the column.
 
         A row for every class, and a column for every category (its probability), for 'mean' and 'sd', or for
@@ -556,9 +560,11 @@ class LRVBLatentClassMixture(
         fitted = self._fitted
         return tables_by_column(fitted.columns, fitted.targets["tables"], fitted.targets["tables"].value())
 
+    _computed_on_access = PosteriorMethods._computed_on_access | {"tables_std_": "tables_"}
+
     @property
     @refused_as_missing
-    def tables_std_(self) -> "dict[str, pd.DataFrame]":
+    def tables_std_(self) -> dict[str, pd.DataFrame]:
         """Posterior standard deviations of `tables_`, in its shape and units.
 
         By linear response (paper, Equation 11), at first access.
@@ -573,7 +579,7 @@ class LRVBLatentClassMixture(
 
     @property
     @refused_as_missing
-    def columns_(self) -> "pd.DataFrame":
+    def columns_(self) -> pd.DataFrame:
         """What the columns are: a row for each, with its 'kind' and its 'categories'.
 
         ``columns_.attrs["notes"]`` has remarks, such as which columns of numbers look like codes.
@@ -804,97 +810,8 @@ class LRVBLatentClassMixture(
 
     # What other programs for latent classes report.
 
-    def aic(
-        self,
-        X: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
-        """Akaike's criterion at the maximum of the likelihood, as in other programs: the smaller, the better.
-
-        EM without the prior climbs from the fit to the maximum next to it. Classes without rows take no part,
-        nor do their parameters count. `lower_bound_` compares numbers of classes with the prior.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            The training rows.
-
-        sample_weight : array-like of shape (n_samples,), default=None
-            Their weights in the fit.
-
-        Returns
-        -------
-        aic : float
-
-        Raises
-        ------
-        ValueError
-            On bad input, or where the standard deviation of a numeric column falls to zero in a class.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from sklearn_lrvb import LRVBLatentClassMixture
-        >>> answers = pd.DataFrame({
-        ...     "smokes": ["no", "no", "yes", "no", "yes", "yes", "no", "yes", "no", "no", "yes", "no"],
-        ...     "sports": ["yes", "yes", "no", "yes", "no", None, "yes", "no", "yes", "no", "no", "yes"],
-        ...     "age": [23, 31, 58, 27, 49, 61, 35, 55, 29, 33, None, 26],  # years
-        ... })
-        >>> classes = LRVBLatentClassMixture(n_components=2, random_state=0).fit(answers)
-        >>> one = LRVBLatentClassMixture(n_components=1).fit(answers)
-        >>> print(f"{one.aic(answers):.0f} {classes.aic(answers):.0f}")
-        128 102
-        """
-        log_likelihood, n_free, _ = self._maximum(X, sample_weight)
-        return float(-2.0 * log_likelihood + 2.0 * n_free)
-
-    def bic(
-        self,
-        X: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
-        """Schwarz' criterion at the maximum of the likelihood, as in other programs: the smaller, the better.
-
-        The maximum and the number of parameters are those of :meth:`aic`.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            The training rows.
-
-        sample_weight : array-like of shape (n_samples,), default=None
-            Their weights in the fit.
-
-        Returns
-        -------
-        bic : float
-
-        Raises
-        ------
-        ValueError
-            On bad input, or where the standard deviation of a numeric column falls to zero in a class.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from sklearn_lrvb import LRVBLatentClassMixture
-        >>> answers = pd.DataFrame({
-        ...     "smokes": ["no", "no", "yes", "no", "yes", "yes", "no", "yes", "no", "no", "yes", "no"],
-        ...     "sports": ["yes", "yes", "no", "yes", "no", None, "yes", "no", "yes", "no", "no", "yes"],
-        ...     "age": [23, 31, 58, 27, 49, 61, 35, 55, 29, 33, None, 26],  # years
-        ... })
-        >>> classes = LRVBLatentClassMixture(n_components=2, random_state=0).fit(answers)
-        >>> one = LRVBLatentClassMixture(n_components=1).fit(answers)
-        >>> print(f"{one.bic(answers):.0f} {classes.bic(answers):.0f}")
-        130 106
-        """
-        log_likelihood, n_free, n_rows = self._maximum(X, sample_weight)
-        return float(-2.0 * log_likelihood + np.log(n_rows) * n_free)
-
-    def _maximum(self, X, sample_weight):
-        """Log likelihood at its maximum, and the numbers of free parameters and of rows: three floats."""
+    def _likelihood(self, X, sample_weight):
+        """As for every mixture, at the maximum of the likelihood next to the fit."""
         fitted = self._fitted
         posterior, held = fitted.posterior, occupied(fitted.posterior.counts)
         rows = joined_rows(self._given_rows(X, sample_weight, fitted).counted(), fitted.columns)

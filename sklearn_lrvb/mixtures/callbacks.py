@@ -7,6 +7,8 @@ part of it: a method calls ``self._tracked(name, question)``, and the question g
 which costs nothing. `Lines` are what is printed.
 """
 
+import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -94,12 +96,12 @@ class Lines:
 
     Attributes
     ----------
-    verbose : int, 0 for nothing, 1 for lines, more for times and other details at their ends
+    verbose : int or None, 0 for nothing, 1 for lines, more for times and other details at their ends
     interval : int, turns of a loop between prints
     started, last : float, seconds at the beginning, and at the line of the last turn
     """
 
-    verbose: int
+    verbose: int | None
     interval: int
     started: float = field(default_factory=perf_counter)
     last: float = field(default_factory=perf_counter)
@@ -121,9 +123,64 @@ class Lines:
             self.write(f"  {text}", f"\t time lapse {now - self.last:.5f}s{detail}")
             self.last = now
 
+    def block(self, number, n_blocks):
+        """Print the line of a block of a question where it is due."""
+        self.turn(number, f"Block {number} of {n_blocks}")
+
     def end(self, text, detail=""):
         """Print the line of an end, with the time since the beginning."""
         self.write(text, f" time lapse {perf_counter() - self.started:.5f}s{detail}")
+
+    def close(self):
+        """Called where a question ends, by an error too."""
+
+
+# Seconds after which somebody who waits is told, and seconds between the changes of the line.
+_PATIENCE, _PAUSE = 2.0, 0.5
+
+
+class WaitingLine(Lines):
+    """One line for somebody who waits for an answer at a terminal or in a notebook.
+
+    It says what runs, how far it is, and how long it may take. It appears after two seconds, changes in its
+    place, and goes when the answer is there.
+    """
+
+    def __init__(self):
+        super().__init__(verbose=0, interval=1)
+        self._name, self._width = "", 0
+
+    def begin(self, text):
+        self._name = text
+        self.started = self.last = perf_counter()
+
+    def block(self, number, n_blocks):
+        now = perf_counter()
+        if now - self.started < _PATIENCE or now - self.last < _PAUSE:
+            return
+        self.last, left = now, (now - self.started) * (n_blocks - number) / number
+        progress = f"{number} of at most {n_blocks} steps, at most {left:.0f} s more"
+        self._show(f"{self._name}: {progress} (verbose=0: no line)")
+
+    def end(self, text, detail=""):
+        self.close()
+
+    def close(self):
+        if self._width:
+            self._show("")
+            self._width = 0
+
+    def _show(self, text):
+        sys.stderr.write(f"\r{text.ljust(self._width)}{'' if text else chr(13)}")
+        sys.stderr.flush()
+        self._width = len(text)
+
+
+def somebody_waits():
+    """Whether stderr is a terminal or a notebook's, unless the environment has SKLEARN_LRVB_PROGRESS=0."""
+    if os.environ.get("SKLEARN_LRVB_PROGRESS") == "0":
+        return False
+    return sys.stderr.isatty() or type(sys.stderr).__module__.startswith("ipykernel.")
 
 
 @dataclass
@@ -234,7 +291,7 @@ class PassReport:
 class CallbackMethods(CallbackSupportMixin):
     """Tells callbacks, and the reader of ``verbose``, about the estimator's tasks."""
 
-    verbose: int
+    verbose: int | None
     verbose_interval: int
 
     def _begun_task(self, name: str, max_subtasks: int | None, **told: Any) -> Task:
@@ -267,7 +324,8 @@ class CallbackMethods(CallbackSupportMixin):
         """
         if vars(self).get("_skl_callbacks") and "_callback_fit_ctx" not in vars(self):
             return _told_to_callbacks(self, name, question)
-        return _answered(self, name, question, NO_TASK) if self.verbose else question(untracked)
+        is_followed = self.verbose or (self.verbose is None and somebody_waits())
+        return _answered(self, name, question, NO_TASK) if is_followed else question(untracked)
 
 
 @with_callbacks
@@ -283,7 +341,8 @@ def _answered(estimator, name, question, task=None):
     task : Task or None, of which callbacks are told; None begins one of the question's name with the loop
     """
     begun = []  # The task of the loop.
-    lines = Lines(estimator.verbose, estimator.verbose_interval)
+    waits = estimator.verbose is None and somebody_waits()
+    lines = WaitingLine() if waits else Lines(estimator.verbose, estimator.verbose_interval)
 
     def tracked(items: Iterable[_Item], n_items: int) -> Iterator[_Item]:
         """Yield the items; each is done when the next one is asked for."""
@@ -296,7 +355,7 @@ def _answered(estimator, name, question, task=None):
         for number, item in enumerate(items, 1):
             yield item
             block.end()
-            lines.turn(number, f"Block {number} of {n_items}")
+            lines.block(number, n_items)
             if number < n_items:
                 block = begun[0].subtask("block")
         lines.end(f"{name} finished.")
@@ -304,5 +363,6 @@ def _answered(estimator, name, question, task=None):
     try:
         return question(tracked)
     finally:
+        lines.close()
         for loop in begun:
             loop.end()

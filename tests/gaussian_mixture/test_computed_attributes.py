@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.linear_response import IndefiniteInformationError
+from sklearn_lrvb.mixtures.uncertainty.uncertainty import PosteriorUncertainty
 
 COMPUTED = [
     "posterior_covariance_",
@@ -90,10 +91,41 @@ def test_nothing_that_looks_at_an_estimator_computes_or_fails():
     estimator = saddle()
     names = {name for name, _ in inspect.getmembers(estimator)}
     assert {"means_", "fit"} <= names
-    assert not names & set(COMPUTED)
+    assert not names & set(COMPUTED)  # They cannot be computed.
     clone(estimator)
     for twin in (copy.copy(estimator), copy.deepcopy(estimator), pickle.loads(pickle.dumps(estimator))):
         np.testing.assert_array_equal(twin.means_, estimator.means_)
         assert not hasattr(twin, "means_std_")
     assert "LRVBGaussianMixture" in estimator._repr_html_()
     assert joblib.hash(estimator) == joblib.hash(copy.deepcopy(estimator))
+
+
+def test_dir_lists_what_a_fit_has_and_computes_nothing(monkeypatch):
+    fit, unfitted = mixture({}).fit(overlapping(60)), LRVBGaussianMixture()
+    monkeypatch.setattr(PosteriorUncertainty, "std", None)
+    monkeypatch.setattr(PosteriorUncertainty, "information", None)
+    assert {*COMPUTED, "labels_", "log_evidence_", "means_"} <= set(dir(fit))
+    assert not {"tails_std_", "scales_std_", "noise_weight_std_"} & set(dir(fit))
+    assert not {*COMPUTED, "labels_", "means_"} & set(dir(unfitted))
+    shown = fit._repr_html_()
+    assert "means_" in shown
+    assert "means_std_" not in shown
+    assert "means_std_" in dir(fit)
+
+
+def test_labels_are_those_of_the_training_rows():
+    X = overlapping(60)
+    for rows, weights in ((X, None), (np.where(X > 3.5, np.nan, X), None), (X, np.arange(60) + 1.0)):
+        fit = mixture({"moves": None}).fit(rows, sample_weight=weights)
+        np.testing.assert_array_equal(fit.labels_, fit.predict(rows))
+        with pytest.raises(ValueError, match="read-only"):
+            fit.labels_[0] = 0
+    labels = fit.labels_
+    np.testing.assert_array_equal(fit.fit(X[:40]).labels_, fit.predict(X[:40]))
+    assert len(labels) == 60
+    without = mixture({}).fit(X, sample_weight=np.arange(60) > 3)
+    batches = mixture({}, init_params="random").fit([X[:30], X[30:]])
+    twin = pickle.loads(pickle.dumps(mixture({}).fit(X)))
+    for other in (without, batches, twin):
+        assert_missing(other, ["labels_"], ValueError, r"needs all training rows.*call predict\(X\)")
+    assert_missing(LRVBGaussianMixture(), ["labels_"], NotFittedError, "not fitted yet")

@@ -52,8 +52,8 @@ def test_draws_have_the_shapes_and_ranges_of_parameters(covariance_type):
 def test_table_and_covariance_are_those_of_the_same_draws(covariance_type):
     estimator, X = shared(covariance_type), waits()
     asked = {"X": X, "random_state": 0, "method": "exact"}
-    table = estimator.posterior_summary(interval=0.9, **asked)
-    plain = estimator.posterior_summary(interval=0.9, method="lrvb")
+    table = estimator.posterior_summary(target="all", interval=0.9, **asked)
+    plain = estimator.posterior_summary(target="all", interval=0.9, method="lrvb")
     assert list(table.columns) == list(plain.columns)
     assert list(table.index) == list(plain.index)
     np.testing.assert_array_equal(table["mean_field_sd"], plain["mean_field_sd"])
@@ -72,7 +72,7 @@ def test_table_and_covariance_are_those_of_the_same_draws(covariance_type):
     assert np.all((table["lower"] < table["mean"]) & (table["mean"] < table["upper"]))
     some = estimator.posterior_summary(target="means", min_count=1, **asked)
     pd.testing.assert_series_equal(some["sd"], estimator.posterior_summary(target="means", **asked)["sd"])
-    more = estimator.posterior_summary(interval=0.9, n_draws=2000, **asked)
+    more = estimator.posterior_summary(target="all", interval=0.9, n_draws=2000, **asked)
     np.testing.assert_allclose((more["mean"] - table["mean"]) / table["sd"], 0, atol=0.3)
     assert np.any(more["mean"] != table["mean"])
 

@@ -479,9 +479,9 @@ def test_the_result_can_be_shown_and_pickled(capsys):
         ({"conclusion": 3.0}, "must be the name of a parameter"),
         (
             {"conclusion": "weight[2]"},
-            r"'weight\[2\]', which is no parameter. Did you mean weight\[1\], weight\[0\]",
+            r"'weight\[2\]' names no parameter. Did you mean weight\[1\], weight\[0\]",
         ),
-        ({"conclusion": "mean[0,x0] - mean[3,x0]"}, r"'mean\[3,x0\]', which is no parameter"),
+        ({"conclusion": "mean[0,x0] - mean[3,x0]"}, r"'mean\[3,x0\]' names no parameter"),
         ({"conclusion": lambda fit: np.nan}, "must be one finite number, got nan"),
         ({"conclusion": lambda fit: fit.means_}, "must be one finite number, got array"),
         ({"conclusion": lambda fit: fit.means_std_}, "raised .*no error bars"),

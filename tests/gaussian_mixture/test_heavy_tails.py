@@ -182,9 +182,10 @@ def test_attributes_and_the_table_tell_scales_and_covariances_apart(model):
     by_component = (nu / (nu - 2)).reshape(2, *[1] * (estimator.scales_.ndim - 1))
     factor = by_component[0] if model["covariance_type"] == "tied" else by_component
     np.testing.assert_allclose(estimator.covariances_, factor * estimator.scales_, rtol=1e-12)
-    summary = estimator.posterior_summary(method="lrvb")
+    kinds = ["scales", "covariances", *["tails"] * (model["tails"] in FITTED)]
+    summary = estimator.posterior_summary(target=kinds, method="lrvb")
     kinds = summary.index.str.extract(r"(\w+)\[")[0].unique().tolist()
-    expected = ["weight", "log_weight", "mean", "precision", "scale", "covariance"]
+    expected = ["scale", "covariance"]
     assert kinds == [*expected, "tail"] if model["tails"] in FITTED else expected
     if model["tails"] in FITTED:
         tails = summary[summary.index.str.startswith("tail[")]
@@ -216,11 +217,11 @@ def test_two_degrees_of_freedom_have_no_covariances(tails):
         with pytest.raises(AttributeError, match=message):
             getattr(estimator, name)
     summary = estimator.posterior_summary(method="lrvb")
-    assert not summary.index.str.startswith("covariance").any()
-    assert summary.index.str.startswith("scale[").sum() == 6
-    assert (
-        f"Covariances are left out. Component 0 has no covariance: it has {tails:g}" in summary.attrs["note"]
-    )
+    assert not summary.index.str.startswith("sd[").any()
+    left_out = f"Standard deviations are left out. Component 0 has no covariance: it has {tails:g}"
+    assert left_out in summary.attrs["note"]
+    assert "Ask for target='scales'" in summary.attrs["note"]
+    assert len(estimator.posterior_summary(target="scales", method="lrvb")) == 6
     with pytest.raises(ValueError, match="Component 0 has no covariance"):
         estimator.posterior_summary(target="covariances", method="lrvb")
     rows, _ = estimator.sample(10)
@@ -246,9 +247,9 @@ def test_covariances_are_left_out_of_tables_where_draws_or_resamples_have_none()
         asked = {"method": method, "n_draws": n_draws, "random_state": 0}
         summary = estimator.posterior_summary(**asked)
         kinds = {name.partition("[")[0] for name in summary.index}
-        assert kinds == {"weight", "log_weight", "mean", "precision", "scale", "tail"}
+        assert kinds == {"weight", "mean", "tail"}
         reason = f"{where} a component has no covariance: it has at most two degrees of freedom"
-        assert re.search(rf"Covariances are left out. {reason}", summary.attrs["note"])
+        assert re.search(rf"Standard deviations are left out. {reason}", summary.attrs["note"])
         with pytest.raises(ValueError, match=rf"{reason}.*target='scales'"):
             estimator.posterior_summary(target="covariances", **asked)
         with pytest.raises(ValueError, match=reason):

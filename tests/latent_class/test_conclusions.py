@@ -362,7 +362,7 @@ def test_rivals_that_do_not_compare_are_refused():
         fit.deciding_rows(X, rival=other_prior)
     with pytest.raises(ValueError, match="must be a fitted LRVBLatentClassMixture"):
         fit.deciding_rows(X, rival=LRVBGaussianMixture().fit(np.zeros((3, 1)) + np.arange(3)[:, None]))
-    with pytest.raises(ValueError, match=r"which is no parameter. Did you mean probability\[0,smokes=no\]"):
+    with pytest.raises(ValueError, match=r"names no parameter. Did you mean probability\[0,smokes=no\]"):
         fit.deciding_rows(X, conclusion="probability[0,smokes=No]")
 
 

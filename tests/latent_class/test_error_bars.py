@@ -245,7 +245,7 @@ def test_all_ways_to_an_error_bar_agree(name):
     fit = fitted(name)
     names, std = fit.posterior_names_.tolist(), fit.posterior_std_
     np.testing.assert_allclose(std, np.sqrt(np.diag(fit.posterior_covariance_)), rtol=1e-10)
-    summary = fit.posterior_summary(method="lrvb", target="all")
+    summary = fit.posterior_summary(method="lrvb", target="all", min_count=0)
     assert summary.index.tolist() == names
     np.testing.assert_allclose(summary["sd"], std, rtol=1e-10)
     np.testing.assert_allclose(summary["mean"], fit.posterior_mean_, rtol=1e-12)
@@ -263,15 +263,15 @@ def test_all_ways_to_an_error_bar_agree(name):
             place = names.index(f"{kind}[{k},{column}{end}]")
             assert deviations[column].iloc[k, value] == pytest.approx(std[place], rel=1e-10)
             assert table.iloc[k, value] == pytest.approx(fit.posterior_mean_[place], rel=1e-12)
-    of_weights = fit.posterior_summary(method="lrvb", target="weights")
+    of_weights = fit.posterior_summary(method="lrvb", target="weights", min_count=0)
     np.testing.assert_allclose(of_weights["sd"], fit.weights_std_, rtol=1e-10)
     np.testing.assert_allclose(of_weights["mean"], fit.weights_, rtol=1e-12)
-    few = fit.posterior_summary(method="lrvb", target="tables", min_count=0.5)
+    few = fit.posterior_summary(method="lrvb", target="tables")
     assert len(few) == fit.n_occupied_ * (len(names) - len(fit.weights_)) / len(fit.weights_)
 
 
 def test_summaries_stay_within_the_range_of_the_parameters():
-    summary = fitted("surplus").posterior_summary(interval=0.999, method="lrvb")
+    summary = fitted("surplus").posterior_summary(interval=0.999, min_count=0, method="lrvb")
     kinds = summary.index.str.split("[").str[0]
     shares = summary[kinds.isin(["weight", "probability"])]
     assert shares["lower"].min() >= 0.0 and shares["upper"].max() <= 1.0

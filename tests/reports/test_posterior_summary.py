@@ -83,19 +83,19 @@ def test_names_are_escaped_in_html():
     summary.attrs["prior"] = "moves mean[0,<b>]"
     shown = summary._repr_html_()
     assert "<b>" not in shown
-    assert "mean[0,&lt;b&gt;]" in shown.split("<p>")[2]
+    assert "mean[0,&lt;b&gt;]" in shown.split("<p>")[3]
 
 
 def test_pandas_options_hold():
     summary = fitted(MODELS[0]).posterior_summary(method="lrvb")
     plain = pd.DataFrame(summary.to_dict("series"))
     with pd.option_context("display.float_format", "{:.4f}".format):
-        assert repr(summary).startswith(repr(plain))
+        assert repr(plain) in repr(summary)
     with pd.option_context("display.notebook_repr_html", False):
         assert summary._repr_html_() is None
     for n_rows in (5, 6, len(summary) - 1, len(summary), None):
         with pd.option_context("display.max_rows", n_rows, "display.min_rows", n_rows, "display.width", 1000):
-            lines = repr(summary).split("\n\n")[0].splitlines()[1:]
+            lines = repr(summary).split("\n\n")[1].splitlines()[1:]
             names = [line.split()[0] for line in lines if not line.startswith("..")]
             n_shown = len(summary) if n_rows is None else n_rows
             assert len(names) in (n_shown, n_shown - n_shown % 2)  # pandas shows two ends alike.
@@ -139,9 +139,11 @@ def test_tables_that_users_change_are_displayed():
     shown = repr(summary)
     summary["note"] = ["first", "second"]
     lines = repr(summary).splitlines()
-    assert lines[1].split() == [*shown.splitlines()[1].split(), "first"]
+    first = next(n for n, line in enumerate(lines) if line.startswith("weight[0]"))
+    assert lines[first].split() == [*shown.splitlines()[first].split(), "first"]
+    assert lines[0].startswith("240 rows, 2 components.")
     summary.attrs.clear()
-    assert repr(summary) == "\n".join(lines[:3])
+    assert repr(summary) == "\n".join(lines[first - 1 : first + 2])
     assert "<p>" not in summary._repr_html_()
     del summary["sd"]
     assert repr(summary) == repr(pd.DataFrame(summary.to_dict("series")))

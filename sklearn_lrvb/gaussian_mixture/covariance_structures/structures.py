@@ -147,6 +147,7 @@ class CovarianceStructure(ABC):
         n_dimensions=None,
         parts=OptionalParts(),
     ):
+        n_components = int(n_components)  # A NumPy integer would overflow in counts of operations.
         self.n_components, self.n_features = n_components, n_features
         self.parts, self.n_labels = parts, n_components + parts.has_background
         self.has_background, self.has_scales = parts.has_background, parts.has_scales

@@ -10,6 +10,7 @@ A new target is one class derived from `GaussianTarget`, and one line in `TARGET
 """
 
 from abc import abstractmethod
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -257,7 +258,7 @@ class FunctionOfCovariances(GaussianTarget):
     """
 
     block = "quadratic"
-    source = Covariances
+    source: ClassVar[type[Scales]] = Covariances
 
     def __init__(self, posterior, origin):
         super().__init__(posterior, origin)

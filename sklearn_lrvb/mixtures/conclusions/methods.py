@@ -1,5 +1,7 @@
 """Which rows belong together, and which rows decide: methods of a mixture estimator."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Callable
 from numbers import Real

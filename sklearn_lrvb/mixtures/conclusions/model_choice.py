@@ -5,6 +5,8 @@ different optima are all kept, since each adds its part to the evidence (`poster
 P(K | X) is asked for, fits are without moves, so that K stays K, and under one prior for all K.
 """
 
+from __future__ import annotations
+
 import contextlib
 import itertools
 import warnings
@@ -286,7 +288,7 @@ def _candidate(estimator, k, common):
     candidate = clone(estimator).set_params(n_components=k)
     # Callbacks and readers are told of the fits as a whole; with verbose=2 of their steps as well.
     vars(candidate).pop("_skl_callbacks", None)
-    candidate.verbose = max(estimator.verbose - 1, 0)
+    candidate.verbose = max((estimator.verbose or 0) - 1, 0)
     candidate.n_init = 1 if k == 1 else max(estimator.n_init, common.n_init)
     if "probability" in common.criteria:
         candidate.set_params(**estimator._compared_with, max_iter=max(estimator.max_iter, _MOST_STEPS))

@@ -1,5 +1,7 @@
 """How probable every number of clusters is: the answer of `number_of_clusters`."""
 
+from __future__ import annotations
+
 import html
 import textwrap
 from dataclasses import dataclass, field

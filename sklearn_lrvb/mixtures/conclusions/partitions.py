@@ -10,6 +10,8 @@ as it finds clusters. Sets whose rows are noise in more than half of the draws, 
 no cluster, but the label -1 and the last column of the affinities.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -3,6 +3,8 @@
 They check their arguments here (`arguments`) and compute in `mixtures.uncertainty`.
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
 

@@ -3,7 +3,10 @@
 They check their arguments here (`arguments`) and compute in `uncertainty`.
 """
 
+from __future__ import annotations
+
 import contextlib
+import copy
 import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -14,21 +17,23 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn_lrvb.mixtures.estimator.arguments import checked_method, checked_targets, holding
 from sklearn_lrvb.mixtures.estimator.fitted import refused_as_missing
 from sklearn_lrvb.mixtures.estimator.sampling_methods import OF_SAMPLES, SamplingMethods, are_given
+from sklearn_lrvb.mixtures.prediction import most_probable_components
 from sklearn_lrvb.mixtures.uncertainty.prior_sensitivity import prior_reading
 from sklearn_lrvb.mixtures.uncertainty.targets import NoCovarianceError, named_entries
+from sklearn_lrvb.mixtures.uncertainty.uncertainty import read_only
 from sklearn_lrvb.reports import require_interval, required_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# Attributes that `dir` must not evaluate, because computing them may take long.
+# Attributes that `dir` must not evaluate, because computing them may take long, and others that exist where
+# these do.
 _COMPUTED_ON_ACCESS = {
-    "_fitted",
-    "_uncertainty",
-    "log_evidence_",
-    "posterior_covariance_",
-    "posterior_std_",
-    "weights_std_",
+    "labels_": "posterior_names_",
+    "log_evidence_": "posterior_names_",
+    "posterior_covariance_": "posterior_names_",
+    "posterior_std_": "posterior_names_",
+    "weights_std_": "weights_",
 }
 
 
@@ -37,21 +42,54 @@ class PosteriorMethods(SamplingMethods):
 
     Attributes
     ----------
-    _computed_on_access : set of str, attributes that ``dir`` must not evaluate, because they may take long
+    _computed_on_access : dict of str
+        Attributes that ``dir`` must not evaluate, because they may take long; and others that exist where
+        these do.
     """
 
     _computed_on_access = _COMPUTED_ON_ACCESS
 
     def __dir__(self):
-        # scikit-learn's HTML display evaluates all names of dir(), and BaseEstimator's dir() all attributes.
-        # Some cannot be read without a fit, or with arrays of wrong shapes.
-        names = []
+        # BaseEstimator's dir() evaluates all attributes, some of which take long. Others cannot be read
+        # without a fit, or with arrays of wrong shapes.
+        names, are_hidden = [], "_hides_computed" in vars(self)
         for name in object.__dir__(self):
+            if are_hidden and name in self._computed_on_access:
+                continue
             with contextlib.suppress(AttributeError, ValueError):
-                if name not in self._computed_on_access:
-                    getattr(self, name)
-                    names.append(name)
+                getattr(self, self._computed_on_access.get(name, name))
+                names.append(name)
         return names
+
+    def _get_fitted_attr_html(self, doc_link=""):
+        # The HTML display of scikit-learn shows the values of all names of dir().
+        shown = copy.copy(self)
+        vars(shown)["_hides_computed"] = True
+        return super(PosteriorMethods, shown)._get_fitted_attr_html(doc_link)
+
+    @property
+    @refused_as_missing
+    def labels_(self) -> NDArray[np.intp]:
+        """Most probable component of every training row, int array (n_samples,); -1 for noise.
+
+        ``predict`` of the training rows, at first access, as long as the fit has them: up to 64 MiB of rows
+        in memory, and none in a pickle. `fit_predict` returns them in any case.
+
+        Raises
+        ------
+        ValueError
+            The estimator is not fitted, or the training rows are not there any more: call ``predict(X)``.
+        """
+        uncertainty = self._uncertainty
+        if uncertainty.labels is None:
+            rows = uncertainty.source.training_rows()
+            if rows is None or rows.n_given != self._n_given:
+                raise ValueError(
+                    "labels_ needs all training rows. A fit keeps up to 64 MiB of them in memory, none of "
+                    "weight zero or without a value, and none in a pickle: call predict(X)."
+                )
+            uncertainty.labels = read_only(most_probable_components(rows, uncertainty.fitted.posterior))
+        return uncertainty.labels
 
     @property
     @refused_as_missing
@@ -241,8 +279,7 @@ class PosteriorMethods(SamplingMethods):
         target : {'log_weights', 'weights', 'means', 'precisions', 'standard_deviations', 'correlations', \
                 'covariances', 'scales', 'tails', 'log_tails', 'tables', 'all'} or a list, default='all'
             'all' is those of `posterior_names_`; latent classes have 'tables' beside weights. Of matrices the
-            unique entries, in that order. Or the names of entries, such as "mean[0,x1]", and of differences,
-            "mean[0,x1] - mean[1,x1]". All but 'all' and 'tables' by the delta method where not linear.
+            unique entries, in that order; or names of entries and differences (:meth:`posterior_summary`).
 
         method : {'auto', 'lrvb', 'exact', 'mean_field', 'sandwich', 'bootstrap'}, default='auto'
             'lrvb': linear response (paper, Equation 11). 'exact': the exact posterior, by draws. 'auto': the
@@ -330,7 +367,7 @@ class PosteriorMethods(SamplingMethods):
         groups: ArrayLike | None = None,
         strata: ArrayLike | None = None,
         strata_sizes: Mapping | float | None = None,
-    ) -> "pd.DataFrame":
+    ) -> pd.DataFrame:
         """Means, standard deviations and credible intervals of the parameters, as a table.
 
         Parameters
@@ -341,15 +378,14 @@ class PosteriorMethods(SamplingMethods):
         target : {'log_weights', 'weights', 'means', 'precisions', 'standard_deviations', 'correlations', \
                 'covariances', 'scales', 'tails', 'log_tails', 'tables', 'all'} or a list, default=None
             Which parameters, in this order; of matrices the unique entries. 'all' is `posterior_names_`; None
-            is weights, means, standard deviations, fitted tails and tables that there are. Or the names of
-            entries, such as "mean[0,x1]", and of differences, "mean[0,x1] - mean[1,x1]".
+            is weights, means, standard deviations, fitted tails and tables. Also the name of an entry, such
+            as "mean[0,x1]", or of a difference, "mean[0,x1] - mean[1,x1]".
 
         interval : float, default=0.95
             Probability of the central credible interval, above 0 and below 1.
 
         min_count : float, default=0.5
-            Parameters of components with fewer expected rows are left out, unless they are named one by one:
-            their posterior is the prior's. 0 shows all.
+            Components with fewer expected rows are left out; 0 shows all.
 
         method : {'auto', 'lrvb', 'exact', 'sandwich', 'bootstrap'}, default='auto'
             'lrvb': linear response. 'exact': the exact posterior. 'auto': the first where it is good, else
@@ -374,13 +410,11 @@ class PosteriorMethods(SamplingMethods):
             * mean_field_sd: the standard deviation under q itself; ratio: sd over this one.
             * lower, upper: ends of the central interval, within the parameter's range.
 
-            It is displayed rounded; its numbers have all digits. ``summary.attrs["fit"]`` describes the fit
-            above it; below it ``summary.attrs["note"]`` says by which method it is and how good, and
-            ``summary.attrs["prior"]`` whether the prior matters. (Theory page "Error bars of the mixture".)
-            With next to no rows, mean and sd of covariances are infinite or NaN. Student's t has none with
-            two degrees of freedom or fewer: where that is so in the fit, a draw or a resample,
-            ``target=None`` leaves standard deviations out, and the note says so; by 'lrvb' ends of their
-            intervals are infinite where that of the degrees of freedom reaches two.
+            It is displayed rounded; its numbers have all digits. ``summary.attrs`` has what is said above and
+            below: "fit" describes the fit, "note" says how good the table is, "prior" whether the prior
+            matters. (Theory page "Error bars of the mixture".) With next to no rows, mean and sd of
+            covariances are infinite or NaN. Student's t has none with two degrees of freedom or fewer:
+            ``target=None`` leaves standard deviations out; by 'lrvb' intervals then have no upper end.
 
         Raises
         ------
@@ -429,7 +463,7 @@ class PosteriorMethods(SamplingMethods):
             except NoCovarianceError as error:
                 if target is not None:
                     raise
-                left_out = f" Standard deviations are left out. {error.args[0]}"
+                left_out = f" Standard deviations are left out. {error}"
                 continue
             labels, ends = known[name].labels(self._feature_names), margins.interval(interval)
             rows = summary_rows(labels, margins.mean, margins.deviation, mean_field.deviation, ends)

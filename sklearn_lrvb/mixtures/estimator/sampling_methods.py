@@ -3,6 +3,8 @@
 They check their arguments here (`arguments`) and compute in `posterior_sampling`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from numbers import Integral
 from typing import TYPE_CHECKING
@@ -348,7 +350,7 @@ class SamplingMethods(FittedState):
         groups: ArrayLike | None = None,
         strata: ArrayLike | None = None,
         strata_sizes: Mapping | float | None = None,
-    ) -> "xr.DataTree | arviz.InferenceData":
+    ) -> xr.DataTree | arviz.InferenceData:
         """Draws of the posterior, and the log likelihood of every training row, for ArviZ.
 
         Its plots, tables and comparisons of models then work as for a model that was sampled.

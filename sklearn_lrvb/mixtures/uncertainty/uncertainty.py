@@ -68,7 +68,8 @@ class PosteriorUncertainty:
         self._model = fitted.posterior.model
         self._std = {}
         self.check = None  # The `PosteriorCheck` of the fit, once somebody has needed it,
-        self.exact = None  # and the last `ExactPosterior`, with its seed.
+        self.exact = None  # and the last `ExactPosterior`, with its seed,
+        self.labels = None  # and the labels of the training rows.
 
     def to_state(self):
         """Builtins and arrays from which `from_state` rebuilds this object."""

@@ -450,7 +450,7 @@ def test_bad_requests_are_refused():
             estimator.posterior_summary(min_count=min_count, method="lrvb")
     with pytest.raises(ValueError, match="No component has 1000 expected rows, the largest has"):
         estimator.posterior_summary(min_count=1000, method="lrvb")
-    with pytest.raises(ValueError, match="target must be one of .* Did you mean 'means'?"):
+    with pytest.raises(ValueError, match=r"target must be one of .* Did you mean 'means'\?"):
         estimator.posterior_summary(target="mean", method="lrvb")
     with pytest.raises(ValueError, match=r"'mean\[2,x0\]' names no parameter. Did you mean mean\["):
         estimator.posterior_summary(target="mean[0,x0] - mean[2,x0]", method="lrvb")

@@ -228,7 +228,7 @@ def test_every_solver_gives_the_same_in_batches_too(information, monkeypatch):
     expected = given(CONJUGATE[1])
     use_information(information, monkeypatch)
     estimator = mixture(with_prior(CONJUGATE[1])).fit(X)
-    moves = prior_moves(uncertainty_of(expected), TARGETS)
+    moves = prior_moves(uncertainty_of(expected), targets_of(expected))
     for sizes in ({}, {"batch_bytes": 1}):
         set_sizes(monkeypatch, **sizes)
         for target in targets_of(estimator):

@@ -302,7 +302,7 @@ def test_intervals_are_by_students_t():
         half = student_t(freedom).ppf(0.975) * summary["sd"]
         np.testing.assert_allclose(summary["upper"], summary["mean"] + half, rtol=1e-12)
         np.testing.assert_allclose(summary["mean"], estimator.means_.ravel(), rtol=1e-12)
-    all_of_them = estimator.posterior_summary(groups=NAMES)
+    all_of_them = estimator.posterior_summary(target=["weights", "covariances"], groups=NAMES)
     shares = all_of_them.filter(regex="^weight", axis=0)
     assert np.all((shares["lower"] > 0) & (shares["upper"] < 1))
     assert np.all(all_of_them.loc["covariance[0,x0,x0]"] > 0)
@@ -395,6 +395,7 @@ def test_components_without_rows_are_named():
     (empty,) = np.flatnonzero(surplus.weights_ * len(X) < 0.5)
     for method in ("sandwich", "bootstrap"):
         asked = {"target": "means", "groups": NAMES, "method": method, "n_draws": 3, "random_state": 0}
+        asked["min_count"] = 0
         summary = surplus.posterior_summary(**asked)
         assert f" Components without rows: {empty}. Their estimates are the prior's" in summary.attrs["note"]
         own = summary.filter(regex=rf"^mean\[{empty},", axis=0)
