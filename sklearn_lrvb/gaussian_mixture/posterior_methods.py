@@ -9,6 +9,8 @@ from sklearn_lrvb.mixtures.estimator.fitted import refused_as_missing
 from sklearn_lrvb.mixtures.estimator.posterior_methods import PosteriorMethods
 from sklearn_lrvb.mixtures.model import occupied
 from sklearn_lrvb.mixtures.posterior_sampling.likelihood import log_likelihood
+from sklearn_lrvb.mixtures.prediction import most_probable_components
+from sklearn_lrvb.mixtures.uncertainty.uncertainty import read_only
 from sklearn_lrvb.reports import dataset
 
 
@@ -16,9 +18,39 @@ class GaussianPosteriorMethods(PosteriorMethods, FittedAttributes):
     """Attributes of `LRVBGaussianMixture` about its posterior uncertainty."""
 
     _computed_on_access = PosteriorMethods._computed_on_access | {
-        f"{name}_std_": f"{name}_"
-        for name in ("noise_weight", "means", "covariances", "precisions", "scales", "tails")
+        "labels_": "posterior_names_",
+        "noise_weight_std_": "noise_weight_",
+        "means_std_": "means_",
+        "covariances_std_": "covariances_",
+        "precisions_std_": "precisions_",
+        "scales_std_": "scales_",
+        "tails_std_": "tails_",
     }
+    _n_given: int | None  # The number of rows of the fit, where these were in memory.
+
+    @property
+    @refused_as_missing
+    def labels_(self) -> NDArray[np.intp]:
+        """Most probable component of every training row, int array (n_samples,); -1 for noise.
+
+        ``predict`` of the training rows, at first access, as long as the fit has them: up to 64 MiB of rows
+        in memory, and none in a pickle. `fit_predict` returns them in any case.
+
+        Raises
+        ------
+        ValueError
+            The estimator is not fitted, or the training rows are not there any more: call ``predict(X)``.
+        """
+        uncertainty = self._uncertainty
+        if uncertainty.labels is None:
+            rows = uncertainty.source.training_rows()
+            if rows is None or rows.n_given != self._n_given:
+                raise ValueError(
+                    "labels_ needs all training rows. A fit keeps up to 64 MiB of them in memory, none of "
+                    "weight zero or without a value, and none in a pickle: call predict(X)."
+                )
+            uncertainty.labels = read_only(most_probable_components(rows, uncertainty.fitted.posterior))
+        return uncertainty.labels
 
     @property
     @refused_as_missing

@@ -326,7 +326,6 @@ class LRVBLatentClassMixture(
             columns = described_table(named, X, sample_weight)
             features = {name: vars(named)[name] for name in _FEATURES if name in vars(named)}
             given = rows_of_table(named, columns, X, sample_weight, is_training=True)
-            features["_n_given"] = given.n_given if given.is_in_memory else None
             counted = given.counted()
             require_classes(counted, self.n_components)
             rows = joined_rows(counted, columns)

@@ -105,7 +105,7 @@ def test_hyperparameters_are_carried(model):
     own_start = {"init_params", "weight_concentration_prior_type"}  # no array there, no flat prior
     assert_same_values(
         {name: carried[name] for name in SHARED - own_start},
-        {name: given[name] for name in SHARED - own_start},
+        {name: given[name] or 0 if name == "verbose" else given[name] for name in SHARED - own_start},
     )
     kind = carried["weight_concentration_prior_type"]
     assert kind == (
@@ -117,7 +117,9 @@ def test_hyperparameters_are_carried(model):
 
 @pytest.mark.parametrize("init_params", ["kmeans", "k-means++", "random", "random_from_data"])
 def test_scikit_learns_starts_are_carried(init_params):
-    ours = LRVBGaussianMixture(n_components=2, init_params=init_params, random_state=3, max_iter=500).fit(X)
+    ours = LRVBGaussianMixture(
+        n_components=2, init_params=init_params, random_state=3, max_iter=500, verbose=0
+    ).fit(X)
     theirs = ours.to_sklearn()
     assert_same_values({name: ours.get_params()[name] for name in SHARED}, theirs.get_params())
 

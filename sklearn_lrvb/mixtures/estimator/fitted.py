@@ -68,7 +68,6 @@ class FittedState(CallbackMethods):
     tol: float
     solver: str
     n_features_in_: int
-    _n_given: int | None
     converged_: bool
     n_iter_: int
     lower_bound_: float

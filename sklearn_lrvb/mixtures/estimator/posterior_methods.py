@@ -17,10 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn_lrvb.mixtures.estimator.arguments import checked_method, checked_targets, holding
 from sklearn_lrvb.mixtures.estimator.fitted import refused_as_missing
 from sklearn_lrvb.mixtures.estimator.sampling_methods import OF_SAMPLES, SamplingMethods, are_given
-from sklearn_lrvb.mixtures.prediction import most_probable_components
 from sklearn_lrvb.mixtures.uncertainty.prior_sensitivity import prior_reading
 from sklearn_lrvb.mixtures.uncertainty.targets import NoCovarianceError, named_entries
-from sklearn_lrvb.mixtures.uncertainty.uncertainty import read_only
 from sklearn_lrvb.reports import require_interval, required_pandas
 
 if TYPE_CHECKING:
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
 # Attributes that `dir` must not evaluate, because computing them may take long, and others that exist where
 # these do.
 _COMPUTED_ON_ACCESS = {
-    "labels_": "posterior_names_",
     "log_evidence_": "posterior_names_",
     "posterior_covariance_": "posterior_names_",
     "posterior_std_": "posterior_names_",
@@ -66,30 +63,6 @@ class PosteriorMethods(SamplingMethods):
         shown = copy.copy(self)
         vars(shown)["_hides_computed"] = True
         return super(PosteriorMethods, shown)._get_fitted_attr_html(doc_link)
-
-    @property
-    @refused_as_missing
-    def labels_(self) -> NDArray[np.intp]:
-        """Most probable component of every training row, int array (n_samples,); -1 for noise.
-
-        ``predict`` of the training rows, at first access, as long as the fit has them: up to 64 MiB of rows
-        in memory, and none in a pickle. `fit_predict` returns them in any case.
-
-        Raises
-        ------
-        ValueError
-            The estimator is not fitted, or the training rows are not there any more: call ``predict(X)``.
-        """
-        uncertainty = self._uncertainty
-        if uncertainty.labels is None:
-            rows = uncertainty.source.training_rows()
-            if rows is None or rows.n_given != self._n_given:
-                raise ValueError(
-                    "labels_ needs all training rows. A fit keeps up to 64 MiB of them in memory, none of "
-                    "weight zero or without a value, and none in a pickle: call predict(X)."
-                )
-            uncertainty.labels = read_only(most_probable_components(rows, uncertainty.fitted.posterior))
-        return uncertainty.labels
 
     @property
     @refused_as_missing
