@@ -151,7 +151,7 @@ class WaitingLine(Lines):
         self._name, self._width = "", 0
 
     def begin(self, text):
-        self._name = text
+        self._name = text.replace("_", " ")
         self.started = self.last = perf_counter()
 
     def block(self, number, n_blocks):
@@ -159,7 +159,7 @@ class WaitingLine(Lines):
         if now - self.started < _PATIENCE or now - self.last < _PAUSE:
             return
         self.last, left = now, (now - self.started) * (n_blocks - number) / number
-        progress = f"{number} of at most {n_blocks} steps, at most {left:.0f} s more"
+        progress = f"{number} of at most {n_blocks} steps, about {left:.0f} s more"
         self._show(f"{self._name}: {progress} (verbose=0: no line)")
 
     def end(self, text, detail=""):

@@ -29,7 +29,7 @@ def test_somebody_who_waits_sees_one_line_that_goes(monkeypatch, capsys):
     np.testing.assert_array_equal(found, expected)
     lines = terminal.getvalue().split("\r")
     assert re.fullmatch(
-        r"bootstrap: 2 of at most 5 steps, at most \d+ s more \(verbose=0: no line\) *", lines[2]
+        r"bootstrap: 2 of at most 5 steps, about \d+ s more \(verbose=0: no line\) *", lines[2]
     )
     assert lines[-2].strip() == lines[-1] == ""  # The line is wiped out.
     assert capsys.readouterr().out == ""
