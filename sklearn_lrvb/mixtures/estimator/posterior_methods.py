@@ -457,11 +457,11 @@ class PosteriorMethods(SamplingMethods):
         """The fit in a line: rows, components and whether they are left out, convergence and bound; str."""
         posterior = self._uncertainty.fitted.posterior
         held = np.count_nonzero(posterior.counts >= min_count)
-        components = f"{len(posterior.counts)} components"
+        components = f"{len(posterior.counts)} component{'s' * (len(posterior.counts) > 1)}"
         if held < len(posterior.counts):
             components = f"{held} of {components} (min_count={min_count:g}; min_count=0 shows all)"
         end = "converged after" if self.converged_ else "did not converge in"
         return (
             f"{posterior.label_counts.sum():.10g} rows, {components}. The fit {end} {self.n_iter_} "
-            f"iterations, lower bound {self.lower_bound_:.2f}."
+            f"iteration{'s' * (self.n_iter_ != 1)}, lower bound {self.lower_bound_:.2f}."
         )
