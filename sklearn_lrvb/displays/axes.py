@@ -1,4 +1,4 @@
-"""How all displays draw: colours, markers and line styles, axes, grids of panels, legends."""
+"""How all displays draw: colours, markers and line styles, axes, grids of panels, ticks, rows, legends."""
 
 import textwrap
 
@@ -16,6 +16,10 @@ _LEGEND_PLACES = {
 }
 
 _CHARACTERS_PER_INCH = 14.0  # Of the small print that labels panels.
+_MOST_TICKS = 4  # Of a small panel.
+_PLAIN_DIGITS = (-3, 5)  # Powers of ten between which tick labels are written out.
+_TICK_AREA = 50  # Square points, of ticks at the edges that stand for rows.
+_CROWD = 1000  # Rows from which on points are drawn smaller, so that they do not cover each other.
 # Full-size labels are larger than small print, and a legend or colour bar takes some of the axes' width.
 _LABEL_SHARES = (0.6, 0.85)
 
@@ -27,7 +31,7 @@ def given_or_new(ax):
     return plt.subplots(layout="constrained")[1] if ax is None else ax
 
 
-def panel_grid(ax, shape, figsize, strip=0.0):
+def panel_grid(ax, shape, figsize, strip=0.0, heights=None):
     """Axes that hold a grid of panels, and the panels: an object array of that shape.
 
     The third thing returned are empty axes above the panels, for their legend, or None: beside or above a
@@ -39,6 +43,7 @@ def panel_grid(ax, shape, figsize, strip=0.0):
     shape : pair of int, rows and columns; a grid of one panel is the axes themselves
     figsize : pair of float, inches of a new figure
     strip : float, inches of the empty axes above several panels; 0 for none
+    heights : list of float or None, inches of the rows of panels; None means that all have the same
     """
     import matplotlib.pyplot as plt
 
@@ -54,7 +59,8 @@ def panel_grid(ax, shape, figsize, strip=0.0):
             "plt.subplots() or figure.add_subplot(). (b) Leave ax out, for a new figure."
         )
     for_panels = max(strip, ax.get_window_extent().height / ax.figure.dpi - strip)
-    heights = [strip] * (strip > 0) + [for_panels / shape[0]] * shape[0]
+    shares = np.ones(shape[0]) if heights is None else np.array(heights)
+    heights = [strip] * (strip > 0) + (for_panels * shares / shares.sum()).tolist()
     grid = place.subgridspec(len(heights), shape[1], height_ratios=heights)
     for row, column in np.ndindex(*shape):
         panels[row, column] = ax.figure.add_subplot(grid[len(heights) - shape[0] + row, column])
@@ -82,6 +88,39 @@ def wrapped(name, inches):
     broken = [line for part in spaced for line in textwrap.wrap(part, length)]
     joined = "\n".join(line.replace("\u200b ", "_").replace("\u200b", "_") for line in broken)
     return joined.replace("$", r"\$")
+
+
+def label_values(panel, label, inches):
+    """Label the x axis of a small panel, with so many ticks as have room beside each other.
+
+    A power of ten that all tick labels share goes into the label: where matplotlib writes it, it would be on
+    top of the label, or of the next panel.
+
+    Parameters
+    ----------
+    panel : Axes, with its limits
+    label : str
+    inches : float, width of the panel
+    """
+    from matplotlib.ticker import MaxNLocator, ScalarFormatter
+
+    formatter = ScalarFormatter(useOffset=False)
+    formatter.set_powerlimits(_PLAIN_DIGITS)
+    panel.xaxis.set_major_formatter(formatter)
+    low, high = panel.get_xlim()
+    for n_ticks in range(_MOST_TICKS, 0, -1):
+        locator = MaxNLocator(n_ticks, steps=[1, 2, 2.5, 5, 10])
+        ticks = [tick for tick in locator.tick_values(low, high) if low <= tick <= high]
+        width = sum(len(text) + 2 for text in formatter.format_ticks(ticks))
+        if len(ticks) < 2 or width <= inches * _CHARACTERS_PER_INCH:
+            break
+    panel.xaxis.set_major_locator(locator)
+    panel.xaxis.offsetText.set_visible(False)
+    power = formatter.get_offset()
+    panel.tick_params(labelsize="small")
+    panel.set_xlabel(
+        wrapped(label, inches) + f"\n(\N{MULTIPLICATION SIGN} {power})" * bool(power), size="small"
+    )
 
 
 def label_axes(ax, xlabel, ylabel):
@@ -117,6 +156,52 @@ def styled(artist, default, given):
     if "c" in given:  # It is scatter's own, and may hold values for a colour map.
         default.pop("color", None)
     return {**default, **given}
+
+
+def scatter_rows(ax, points, style, given):
+    """Draw rows in a plane, and as ticks at its edges those of which one value is missing.
+
+    Parameters
+    ----------
+    points : (n, 2), NaN where values are missing; rows without both are not drawn
+    style : dict of keyword arguments of `scatter`; those that are arrays have a value for each row
+    given : dict, the user's, which go before
+
+    Returns
+    -------
+    whole : PathCollection, the rows with both values
+    ticks : list of PathCollection, at the lower edge and at the left one, where there are such rows
+    """
+    from matplotlib.collections import PathCollection
+    from matplotlib.markers import TICKRIGHT, TICKUP
+
+    style, is_missing = styled(PathCollection, style, given), np.isnan(points)
+
+    def draw(own, **look):
+        values = {
+            name: value[own] if isinstance(value, np.ndarray) else value for name, value in style.items()
+        }
+        # Zero, in the place of a missing value, is the edge in coordinates of the axes.
+        return ax.scatter(*np.nan_to_num(points[own]).T, **{**values, **look})
+
+    whole, ticks = draw(~is_missing.any(axis=1)), []
+    style = {name: value for name, value in style.items() if name not in ("edgecolor", "facecolor")}
+    for axis, marker, frame in (
+        (1, TICKUP, ax.get_xaxis_transform()),
+        (0, TICKRIGHT, ax.get_yaxis_transform()),
+    ):
+        own = is_missing[:, axis] & ~is_missing[:, 1 - axis]
+        if own.any():
+            limits = ax.dataLim.frozen()
+            ticks.append(draw(own, marker=marker, transform=frame, s=_TICK_AREA, linewidth=1.0))
+            ax.dataLim.set(limits)  # matplotlib would take the edge for a value.
+            ax.update_datalim(np.nan_to_num(points[own]), updatex=axis == 1, updatey=axis == 0)
+    return whole, ticks
+
+
+def point_size(size, n_rows):
+    """The area of points of so many rows, that of a few being `size`: many are drawn smaller."""
+    return max(1.5, size * min(1.0, (_CROWD / max(n_rows, 1)) ** 0.5))
 
 
 def draw_legend(ax, place, ncols=1, **options):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
+from scipy.stats import entropy, norm, poisson
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
 from sklearn_lrvb.displays.axes import (
@@ -12,6 +13,7 @@ from sklearn_lrvb.displays.axes import (
     MARKERS,
     MOST_PANELS,
     draw_legend,
+    label_values,
     panel_grid,
     panel_width,
     styled,
@@ -20,35 +22,76 @@ from sklearn_lrvb.displays.axes import (
 from sklearn_lrvb.displays.selection import check_kind
 from sklearn_lrvb.latent_class.estimator import LRVBLatentClassMixture
 from sklearn_lrvb.mixtures.model import occupied
+from sklearn_lrvb.reports import require_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from numpy.typing import NDArray
 
-_MOST_PANELS_IN_A_ROW = 4
-_PANEL_INCHES = (2.6, 2.0)
-_LEGEND_INCHES = 0.35
-_SPREAD = 0.6  # Of the classes' markers around a category, in units of the distance between categories.
-_MOST_CHARACTERS_UPRIGHT = 20  # Of all names of a column's categories; longer ones are written at an angle.
+_MOST_PANELS_IN_A_ROW = 3
+_PANEL_INCHES = 3.2  # Width of a panel with its labels.
+_VALUE_INCHES, _CLASS_INCHES = 0.1, 0.11  # Height of a category, and of each class in it.
+_BETWEEN_INCHES, _LINE_INCHES = 0.65, 0.16  # Between rows of panels, and for a line of a name.
+_LEGEND_INCHES = 0.6
+_MOST_CLASSES_IN_A_LINE = 5
+_SPREAD = 0.7  # Of the classes' markers about a category, in units of the distance between categories.
+_TITLE_SHARE = 0.8  # Titles are larger than small print.
+_LEGEND_BESIDE_INCHES = 2.3
+_NAME_INCHES = 1.1  # Longer names of categories are broken.
+_REACH = 2.0  # Standard deviations of the column to both sides of its mean, on the axis of numbers.
 
-_MARKER: dict[str, Any] = {"markersize": 5, "linestyle": "none", "capsize": 2.5, "elinewidth": 1.2}
+_MARKER: dict[str, Any] = {"markersize": 4.5, "linestyle": "none", "capsize": 2.0, "elinewidth": 1.2}
+
+
+class Profile(NamedTuple):
+    """What one column says of the classes: a panel of :class:`ClassProfilesDisplay`.
+
+    Attributes
+    ----------
+    name : str, of the column
+    values : list of str, categories, or one empty name
+    numbers : ndarray of shape (3, n_classes, n_values), means and ends of the intervals
+    quantity : str, what the numbers are, in words
+    limits : pair of float, ends of the axis
+    separation : float, share of the uncertainty about the class that the column alone removes
+    """
+
+    name: str
+    values: list[str]
+    numbers: NDArray
+    quantity: str
+    limits: tuple[float, float]
+    separation: float
 
 
 class ClassProfilesDisplay:
     """The profiles of latent classes: a panel for every column, a marker for every class, with intervals.
 
-    A column with categories has the probability of each of them; of two categories, that of the second alone.
-    A column of numbers has the means of the classes, a column of counts their rates. Vertical lines are
+    A column with categories has the probability of each of them, on an axis from 0 to 1; of two categories,
+    that of the second alone. A column of numbers has the means of the classes, and a column of counts their
+    rates, on an axis that reaches two standard deviations of the column to both sides of its mean, as the
+    mixture has them. So panels can be compared: what is far apart on the page differs much. Lines are
     credible intervals: where those of two classes do not overlap, the classes differ in that column.
+
+    Columns come in the order in which they separate the classes. In brackets is by how much: the mutual
+    information between the column and the class under the fitted mixture, in per cent of the entropy of the
+    class. It is 100 where the column alone tells the class of every row, and 0 where all classes have the
+    same distribution of it.
 
     Create it with :meth:`from_estimator`.
 
     Parameters
     ----------
-    panels : list of (str, list of str, ndarray of shape (3, n_classes, n_values))
-        Name of the column, names of its values, and means and ends of the intervals of every class.
+    panels : list of Profile
+        Of every column its `name`, the names of its `values`, means and ends of intervals as `numbers` of
+        shape (3, n_classes, n_values), the `quantity` that they are, the `limits` of the axis, and the
+        `separation` of the classes, from 0 to 1.
 
     classes : list of str
         Names of the classes.
+
+    note : str, default=''
+        What the intervals are, for the legend.
 
     Attributes
     ----------
@@ -75,12 +118,12 @@ class ClassProfilesDisplay:
     ... })
     >>> classes = LRVBLatentClassMixture(n_components=2, random_state=0).fit(answers)
     >>> display = ClassProfilesDisplay.from_estimator(classes)
-    >>> [name for name, _, _ in display.panels]
-    ['smokes', 'age']
+    >>> [(panel.name, panel.quantity) for panel in display.panels]
+    [('age', 'mean'), ('smokes', 'probability')]
     """
 
-    def __init__(self, *, panels: list, classes: list[str]) -> None:
-        self.panels, self.classes = panels, classes
+    def __init__(self, *, panels: list[Profile], classes: list[str], note: str = "") -> None:
+        self.panels, self.classes, self.note = panels, classes, note
 
     @classmethod
     def from_estimator(
@@ -101,7 +144,8 @@ class ClassProfilesDisplay:
             A fitted mixture.
 
         columns : list of str, default=None
-            Names of the columns to draw, in this order; None draws all.
+            Names of the columns to draw, in this order; None draws all, those first that separate the classes
+            most.
 
         interval : float, default=0.95
             Probability of the credible intervals.
@@ -129,21 +173,27 @@ class ClassProfilesDisplay:
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         check_kind(cls, estimator, LRVBLatentClassMixture)
-        tables, panels, start = estimator.tables_, {}, 0
+        require_interval(interval)
+        tables, kinds = estimator.tables_, estimator.columns_["kind"]
         chosen = _checked_columns(columns, list(tables))
-        summary = estimator.posterior_summary(target="tables", interval=interval, min_count=0, method=method)
-        numbers = summary[["mean", "lower", "upper"]].to_numpy(dtype=np.float64)
-        n_classes = len(estimator.weights_)
-        by_class = numbers.reshape(n_classes, -1, 3).transpose(2, 0, 1)
+        answer = estimator._answer(method)
+        margins = answer.margins_of(["tables"], None)("tables")
+        numbers = np.stack([margins.mean, *margins.interval(interval)])
+        numbers = numbers.reshape(3, len(estimator.weights_), -1)
         held = np.flatnonzero(occupied(estimator._fitted.posterior.counts))
-        for name, table in tables.items():
-            values, kind = [str(value) for value in table.columns], estimator.columns_.loc[name, "kind"]
-            own = by_class[:, held, start : start + len(values)]
-            start += len(values)
-            kept = slice(1, 2) if kind == "binary" else slice(0, 1) if kind == "numeric" else slice(None)
-            panels[name] = (name, values[kept], own[:, :, kept])
-        classes = [f"class {k} ({100 * estimator.weights_[k]:.0f} %)" for k in held]
-        return cls(panels=[panels[name] for name in chosen], classes=classes).plot(ax=ax, **kwargs)
+        shares = estimator.weights_[held] / estimator.weights_[held].sum()
+        ends, panels = np.cumsum([table.shape[1] for table in tables.values()]), {}
+        for (name, table), end in zip(tables.items(), ends, strict=True):
+            own = numbers[:, held, end - table.shape[1] : end]
+            panels[name] = _profile(name, kinds[name], table.iloc[held], own, shares)
+        if columns is None:
+            chosen = sorted(chosen, key=lambda name: -panels[name].separation)
+        by = {"lrvb": "linear response", "exact": "draws from the exact posterior"}[answer.name]
+        return cls(
+            panels=[panels[name] for name in chosen],
+            classes=[f"class {k} ({100 * estimator.weights_[k]:.0f} %)" for k in held],
+            note=f"{100 * interval:g} % intervals by {by}",
+        ).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw the profiles again, on the same or other axes.
@@ -164,43 +214,113 @@ class ClassProfilesDisplay:
         check_matplotlib_support(f"{type(self).__name__}.plot")
         n_columns = min(_MOST_PANELS_IN_A_ROW, len(self.panels))
         n_rows = -(-len(self.panels) // n_columns)
-        figsize = _PANEL_INCHES[0] * max(n_columns, 2), _PANEL_INCHES[1] * n_rows + _LEGEND_INCHES
-        ax, axes, above = panel_grid(ax, (n_rows, n_columns), figsize, _LEGEND_INCHES)
+        in_rows = [self.panels[row * n_columns : (row + 1) * n_columns] for row in range(n_rows)]
+        of_value = _VALUE_INCHES + _CLASS_INCHES * len(self.classes)
+        heights = [0.2 + of_value * max(len(panel.values) for panel in row) for row in in_rows]
+        lines = [max(self._title(panel, _PANEL_INCHES).count("\n") for panel in row) for row in in_rows]
+        width = _PANEL_INCHES * max(n_columns, 2)
+        title = wrapped(self._legend_title(), width if len(self.panels) > 1 else _LEGEND_BESIDE_INCHES)
+        n_lines = title.count("\n") + (len(self.classes) - 1) // _MOST_CLASSES_IN_A_LINE
+        strip = _LEGEND_INCHES + _LINE_INCHES * n_lines
+        figsize = width, strip + sum(heights) + sum(_BETWEEN_INCHES + _LINE_INCHES * n for n in lines)
+        ax, axes, above = panel_grid(ax, (n_rows, n_columns), figsize, strip, heights)
         self.ax_, self.figure_, self.axes_, self.errorbars_ = ax, ax.figure, axes, []
-        for panel, (name, values, numbers) in zip(axes.flat, self.panels, strict=False):
-            self.errorbars_.append(self._draw(panel, values, numbers, kwargs))
-            panel.set_title(wrapped(str(name), panel_width(panel)), fontsize="medium")
+        for panel, profile in zip(axes.flat, self.panels, strict=False):
+            self.errorbars_.append(self._draw(panel, profile, kwargs))
         for panel in axes.flat[len(self.panels) :]:
             panel.set_axis_off()
+        options = {"fontsize": "small", "title": title, "title_fontsize": "small", "alignment": "left"}
         if above is None:
-            draw_legend(axes.flat[0], "above", ncols=2)
+            draw_legend(axes.flat[0], "beside", **options)
         else:
-            handles = self.errorbars_[0]
-            above.legend(handles, self.classes, loc="center", ncols=len(self.classes), frameon=False)
+            options |= {"ncols": min(len(self.classes), _MOST_CLASSES_IN_A_LINE), "loc": "upper left"}
+            legend = above.legend(self.errorbars_[0], self.classes, frameon=False, **options)
+            legend.set_in_layout(False)  # Its axes have the height that it needs.
         return self
 
-    def _draw(self, panel, values, numbers, kwargs):
+    def _draw(self, panel, profile, kwargs):
         """Draw the classes of one column: list of ErrorbarContainer."""
         from matplotlib.lines import Line2D
 
-        places, drawn = np.arange(len(values)), []
-        offsets = _SPREAD * (np.arange(len(self.classes)) - 0.5 * (len(self.classes) - 1)) / len(self.classes)
+        places, drawn, width = np.arange(len(profile.values)), [], panel_width(panel)
+        n_classes = len(self.classes)
+        offsets = _SPREAD * (np.arange(n_classes) - 0.5 * (n_classes - 1)) / n_classes
         for k, (label, offset) in enumerate(zip(self.classes, offsets, strict=True)):
-            mean, lower, upper = numbers[:, k]
+            mean, lower, upper = profile.numbers[:, k]
             look = {"color": COLORS[k % len(COLORS)], "marker": MARKERS[k % len(MARKERS)], **_MARKER}
             given = {**look, **styled(Line2D, {}, kwargs)} if kwargs else look
             errors = np.maximum([mean - lower, upper - mean], 0.0)
-            drawn.append(panel.errorbar(places + offset, mean, errors, label=label, **given))
-        is_upright = sum(map(len, values)) <= _MOST_CHARACTERS_UPRIGHT
-        rotation = {} if is_upright else {"rotation": 45, "ha": "right"}
-        panel.set_xticks(places, [value.replace("$", r"\$") for value in values], **rotation)
-        panel.set_xlim(-0.5, len(values) - 0.5)
-        panel.tick_params(axis="x", length=0)
-        panel.grid(axis="y", alpha=0.3)
+            drawn.append(panel.errorbar(mean, places + offset, xerr=errors, label=label, **given))
+        names = [wrapped(value, _NAME_INCHES) for value in profile.values]
+        panel.set_yticks(places, names, fontsize="small")
+        panel.set(ylim=(len(places) - 0.5, -0.5), xlim=profile.limits)
+        panel.set_title(self._title(profile, width), fontsize="medium", loc="left")
+        panel.tick_params(axis="y", length=0)
+        panel.grid(axis="x", alpha=0.3)
+        panel.spines[["top", "right"]].set_visible(False)
+        label_values(panel, profile.quantity, width)
         return drawn
 
+    def _title(self, profile, inches):
+        """The name of the column, and how far it separates several classes."""
+        share = f" ({100 * profile.separation:.0f} %)" * (len(self.classes) > 1)
+        return wrapped(f"{profile.name}{share}", _TITLE_SHARE * inches)
+
+    def _legend_title(self):
+        """What the intervals are, and what is in brackets."""
+        separates = "; in brackets: how much of the uncertainty about the class the column alone removes"
+        return self.note + separates * (len(self.classes) > 1)
+
     def __repr__(self) -> str:
-        return f"{type(self).__name__}: {len(self.classes)} classes, {len(self.panels)} columns"
+        n_classes, n_columns = len(self.classes), len(self.panels)
+        return (
+            f"{type(self).__name__}: {n_classes} class{'es' * (n_classes > 1)}, "
+            f"{n_columns} column{'s' * (n_columns > 1)}"
+        )
+
+
+def _profile(name, kind, table, numbers, shares):
+    """What one column says of some classes: Profile.
+
+    Parameters
+    ----------
+    name, kind : str, of the column
+    table : data frame of the column's estimates, a row for each of K classes
+    numbers : (3, K, n_values), means and ends of intervals of these
+    shares : (K,), weights of the classes, which sum to one
+    """
+    estimates = table.to_numpy(np.float64)
+    if kind not in ("numeric", "count"):
+        kept = slice(1, 2) if kind == "binary" else slice(None)
+        values, numbers = [str(value) for value in table.columns[kept]], numbers[:, :, kept]
+        return Profile(
+            str(name), values, numbers, "probability", (-0.02, 1.02), _separation(estimates, shares)
+        )
+    means, variances = estimates[:, 0], estimates[:, 1] ** 2 if kind == "numeric" else estimates[:, 0]
+    deviations = np.sqrt(variances)
+    points = np.unique(means + deviations * np.linspace(-6.0, 6.0, 241)[:, None])[:, None]
+    distribution = norm(means, deviations) if kind == "numeric" else poisson(means)
+    below = np.vstack([0.0 * means, distribution.cdf(points), 0.0 * means + 1.0])
+    mean = shares @ means
+    reach = _REACH * np.sqrt(shares @ (variances + (means - mean) ** 2))
+    numbers = numbers[:, :, :1]
+    seen = numbers[np.isfinite(numbers)]
+    least, quantity = (-np.inf, "mean") if kind == "numeric" else (0.0, "rate")
+    low, high = min(max(mean - reach, least), *seen), max(mean + reach, *seen)
+    separation = _separation(np.diff(below, axis=0).T, shares)
+    return Profile(str(name), [""], numbers, quantity, (low, high), separation)
+
+
+def _separation(probabilities, shares):
+    """Mutual information between a column and the class, in units of the entropy of the class.
+
+    Parameters
+    ----------
+    probabilities : (K, n), of the values of the column, or of cells that hold them, in every class
+    shares : (K,), weights of the classes, which sum to one
+    """
+    information = entropy(shares @ probabilities) - shares @ entropy(probabilities, axis=1)
+    return float(np.clip(information / entropy(shares), 0.0, 1.0)) if len(shares) > 1 else 0.0
 
 
 def _checked_columns(columns, names):

@@ -18,7 +18,8 @@ from sklearn_lrvb.displays.axes import (
     label_axes,
     panel_grid,
     panel_width,
-    styled,
+    point_size,
+    scatter_rows,
     wrapped,
     write_beside,
 )
@@ -49,10 +50,15 @@ _MOST_FEATURES = 12  # More make the panels of a corner plot too small to read.
 _CORNER_INCHES = 9.0  # Of a corner plot of few features.
 _LEAST_PANEL_INCHES = 1.3
 _MOST_BINS = 60
+_FIGURE_INCHES = 7.4, 4.8  # Of a plane or a line, with the legend beside it.
+_LEGEND_INCHES = 2.3  # Longer lines of the legend are broken.
 # Credible regions in the legend.
 _REGION: dict[str, Any] = {"marker": "o", "markersize": 8, "color": "0.5", "markeredgecolor": "black"}
 _BAND: dict[str, Any] = {**_REGION, "marker": "s"}
 _NOISE: dict[str, Any] = {"marker": "x", "color": "0.55", "linestyle": "none"}
+_RIM: dict[str, Any] = {"linewidth": 2.8, "foreground": "white", "alpha": 0.7}
+_TEXT: dict[str, Any] = {"linestyle": "none"}
+_TICK: dict[str, Any] = {"marker": "|", "markersize": 9, "color": "0.3", "linestyle": "none"}
 _NUMBER: dict[str, Any] = {"fontsize": "small", "fontweight": "bold", "zorder": 5}
 
 
@@ -69,8 +75,11 @@ class ComponentDisplay:
     for every feature.
 
     Each component has its number next to its mean, and a colour, a marker and a line style of its own. The
-    legend has the weights with their posterior standard deviations. Components that are empty are left out.
-    Rows that are noise are grey.
+    legend has the weights with their posterior standard deviations by linear response, and says how good these
+    are: where the table of `posterior_summary` draws from the exact posterior instead, its error bars differ.
+    Components that are empty are left out. Rows that are noise are grey. A row of which one of the two values
+    of a panel is missing is a tick at the panel's edge, at the value that is there; the legend counts these
+    rows, and those without any of the values.
 
     Create it with :meth:`from_estimator`; the parameters are kept as attributes.
 
@@ -109,6 +118,9 @@ class ComponentDisplay:
     tails : ndarray of shape (n_components,), default=None
         Degrees of freedom of the components, if they are Student's t; None means that they are normal.
 
+    note : str, default='By linear response.'
+        What the error bars are and how good, for the legend.
+
     Attributes
     ----------
     components_ : dict of int to matplotlib PathPatch or Line2D, or to a list of them
@@ -123,6 +135,9 @@ class ComponentDisplay:
 
     points_ : list of matplotlib PathCollection
         The rows, one collection for noise and each component that have some, panel by panel.
+
+    ticks_ : list of matplotlib PathCollection
+        Rows at the edges of panels, since one of the two values is missing, panel by panel.
 
     histograms_ : list of matplotlib Polygon
         The rows over one feature, feature by feature.
@@ -168,6 +183,7 @@ class ComponentDisplay:
     noise_weight: float | None = None
     noise_weight_std: float | None = None
     tails: NDArray | None = None
+    note: str = "By linear response."
 
     def __post_init__(self) -> None:
         self.feature_names = self.feature_names or [f"x{p}" for p in range(self.means.shape[1])]
@@ -267,6 +283,7 @@ class ComponentDisplay:
             noise_weight=getattr(estimator, "noise_weight_", None),
             noise_weight_std=getattr(estimator, "noise_weight_std_", None),
             tails=_component_tails(estimator),
+            note=estimator._verdict_of_linear_response(),
         )
         return display.plot(
             ax=ax,
@@ -324,10 +341,11 @@ class ComponentDisplay:
         n_shown = self.means.shape[1]
         is_corner = n_shown > 2
         inches = max(_CORNER_INCHES, _LEAST_PANEL_INCHES * n_shown)
-        shape, figsize = ((n_shown, n_shown), (inches, inches)) if is_corner else ((1, 1), None)
+        shape, figsize = ((n_shown, n_shown), (inches, inches)) if is_corner else ((1, 1), _FIGURE_INCHES)
         self.ax_, self.axes_, _ = panel_grid(ax, shape, figsize)
         self.figure_ = self.ax_.figure
         self.points_: list[PathCollection] = []
+        self.ticks_: list[PathCollection] = []
         self.histograms_: list[Polygon] = []
         self.mixture_densities_: list[Line2D] = []
         drawn: dict[int, list] = {k: [] for k in shown}
@@ -353,24 +371,27 @@ class ComponentDisplay:
 
     def _draw_rows_in(self, panel, plane, styles, scatter_kw):
         """Draw the rows in the plane of two features, by their components."""
-        from matplotlib.collections import PathCollection
-
         if self.points is None:
             return
         for k in np.unique(self.labels):
             look = _NOISE if k < 0 else styles[k]
-            style = {"color": look["color"], "marker": look["marker"]}
-            style |= {"s": 14, "alpha": 0.5, "linewidth": 0.8 if k < 0 else 0}
-            style = styled(PathCollection, style, scatter_kw)
-            self.points_.append(panel.scatter(*self.points[self.labels == k][:, plane].T, **style))
+            style = {"color": look["color"], "marker": look["marker"], "alpha": 0.5}
+            style |= {"s": point_size(14.0, len(self.points)), "linewidth": 0.8 if k < 0 else 0}
+            of_component = self.points[self.labels == k][:, plane]
+            points, ticks = scatter_rows(panel, of_component, style, scatter_kw)
+            self.points_.append(points)
+            self.ticks_ += ticks
 
     def _draw_ellipses(self, panel, plane, interval, styles, drawn):
         """Draw components, regions of their means and numbers, and append all three to those drawn."""
+        from matplotlib.patheffects import withStroke
+
         radius, square = np.sqrt(chi2.ppf(interval, df=2)), np.ix_(plane, plane)
         for k in drawn:
             mean, color = self.means[k, plane], styles[k]["color"]
             outline = {"fill": False, "edgecolor": color, "linewidth": 1.2, "zorder": 2}
-            outline["linestyle"] = styles[k]["linestyle"]
+            # The white rim keeps the line visible on points of its own colour.
+            outline |= {"linestyle": styles[k]["linestyle"], "path_effects": [withStroke(**_RIM)]}
             filled = {"facecolor": color, "edgecolor": "black", "linewidth": 0.8, "alpha": 0.9, "zorder": 3}
             component = _ellipse(mean, self.covariances[k][square], _COMPONENT_RADIUS, **outline)
             region = _ellipse(mean, self.mean_covariances[k][square], radius, **filled)
@@ -455,30 +476,48 @@ class ComponentDisplay:
                 panel.set_ylabel(wrapped(self.feature_names[row], inches), fontsize="small")
 
     def _draw_legend(self, shown, styles, interval):
-        """Draw the legend: each component's weight, and what lines and filled areas are."""
+        """Draw the legend: each component's weight, what lines and areas are, error bars, rows with holes."""
         from matplotlib.lines import Line2D
 
         is_corner, is_line = self.means.shape[1] > 2, self.means.shape[1] == 1
-        handles = []
-        for k in shown:
-            label = f"{k}: weight {self.weights[k]:.3f} ± {self.weights_std[k]:.3f}"
-            handles.append(Line2D([], [], linewidth=1.2, label=label, **styles[k]))
+        entries = [
+            (
+                f"{k}: weight {self.weights[k]:.3f} ± {self.weights_std[k]:.3f}",
+                {"linewidth": 1.2, **styles[k]},
+            )
+            for k in shown
+        ]
         if self.noise_weight is not None:
-            label = f"noise: weight {self.noise_weight:.3f} ± {self.noise_weight_std:.3f}"
-            handles.append(Line2D([], [], label=label, **_NOISE))
+            entries.append((f"noise: weight {self.noise_weight:.3f} ± {self.noise_weight_std:.3f}", _NOISE))
+        entries.append((wrapped(f"± 1 sd. {self.note}", _LEGEND_INCHES), _TEXT))
         if not is_line:
             of_what = "sd of a component" if self.tails is None else "scales of a t component"
-            radius = f"{_COMPONENT_RADIUS:g} {of_what}"
-            handles.append(Line2D([], [], color="0.3", linewidth=1.2, label=radius))
+            entries.append((f"{_COMPONENT_RADIUS:g} {of_what}", {"color": "0.3", "linewidth": 1.2}))
         if self.mixture_densities_:
             of_what = "mixture" if self.noise_weight is None else "components"
-            handles.append(Line2D([], [], color="black", linewidth=1.0, label=f"density of the {of_what}"))
-        label = f"{100 * interval:g} % {'interval' if is_line else 'region'} of its mean"
-        handles.append(Line2D([], [], linestyle="none", label=label, **(_BAND if is_line else _REGION)))
+            entries.append((f"density of the {of_what}", {"color": "black", "linewidth": 1.0}))
+        kind, look = ("interval", _BAND) if is_line else ("region", _REGION)
+        entries.append((f"{100 * interval:g} % {kind} of its mean", {**look, "linestyle": "none"}))
+        entries += self._rows_with_holes()
+        handles = [Line2D([], [], label=label, **style) for label, style in entries]
         if not is_corner:
-            return draw_legend(self.ax_, "beside", handles=handles)
+            return draw_legend(self.ax_, "beside", handles=handles, fontsize="small")
         self.ax_.set_zorder(self.axes_[0, 0].get_zorder() + 1)  # Legible also where there is too little room.
         return self.ax_.legend(handles=handles, loc="upper right", edgecolor="none", fontsize="small")
+
+    def _rows_with_holes(self):
+        """Entries of the legend that say how rows with missing values are shown, if there are some."""
+        n_missing = np.zeros(0) if self.points is None else np.isnan(self.points).sum(axis=1)
+        n_whole, n_shown = np.sum(n_missing == 0), self.means.shape[1]
+        n_without = np.sum(n_missing == n_shown)
+        n_ticks = len(n_missing) - n_whole - n_without
+        if n_whole == len(n_missing):
+            return []
+        which = "both values" if n_shown == 2 else "a value" if n_shown == 1 else "all values"
+        entries = [(f"{n_whole} of {len(n_missing)} rows have {which}", _TEXT)]
+        if n_ticks:
+            entries.append((f"{n_ticks} rows: at the edge, where\none of two values is missing", _TICK))
+        return entries + [(f"{n_without} rows have none: not drawn", _TEXT)] * bool(n_without)
 
     def __repr__(self) -> str:
         shown = np.flatnonzero(self.counts >= 0.5).tolist()

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from latent_class.catalogue import PROBLEMS, fitted, mixture, refitted
 from matplotlib import pyplot as plt
+from scipy.stats import entropy, norm, poisson
 from sklearn.exceptions import NotFittedError
 
 from sklearn_lrvb import LRVBLatentClassMixture
@@ -21,59 +22,152 @@ def drawn_numbers(bars):
     """Means, lower and upper ends of one class in one panel, as drawn: (3, values)."""
     points, _, (lines,) = bars
     segments = np.array(lines.get_segments())
-    np.testing.assert_allclose(segments[:, 0, 0], points.get_xdata())
-    np.testing.assert_array_equal(segments[:, 0, 0], segments[:, 1, 0])
-    return np.array([points.get_ydata(), segments[:, 0, 1], segments[:, 1, 1]])
+    np.testing.assert_allclose(segments[:, 0, 1], points.get_ydata())
+    np.testing.assert_array_equal(segments[:, 0, 1], segments[:, 1, 1])
+    return np.array([points.get_xdata(), segments[:, 0, 0], segments[:, 1, 0]])
 
 
 @pytest.mark.parametrize("name", ["mixed", "categories", "surplus", "one class"])
 def test_what_is_drawn_is_the_summary(name):
     fit, display = fitted(name), display_of(name, interval=0.8)
     summary = fit.posterior_summary(interval=0.8, target="tables", method="lrvb")
-    assert [panel for panel, _, _ in display.panels] == list(PROBLEMS[name].X)
+    assert sorted(panel.name for panel in display.panels) == sorted(PROBLEMS[name].X)
     assert len(display.classes) == fit.n_occupied_
-    for (column, values, _), bars in zip(display.panels, display.errorbars_, strict=True):
-        kind = fit.columns_.loc[column, "kind"]
+    for panel, bars in zip(display.panels, display.errorbars_, strict=True):
+        column, kind = panel.name, fit.columns_.loc[panel.name, "kind"]
         # Of two categories the second alone; of a number the mean, and no standard deviation.
         categories = list(map(str, fit.columns_.loc[column, "categories"]))
-        shown = {"numeric": ["mean"], "count": ["rate"], "binary": categories[1:]}.get(kind, categories)
-        assert values == shown
+        shown = {"numeric": [""], "count": [""], "binary": categories[1:]}.get(kind, categories)
+        assert panel.values == shown
+        assert panel.quantity == {"numeric": "mean", "count": "rate"}.get(kind, "probability")
         assert len(bars) == fit.n_occupied_
         for k, of_class in enumerate(bars):
-            if kind in ("numeric", "count"):
-                names = [f"{shown[0]}[{k},{column}]"]
-            else:
-                names = [f"probability[{k},{column}={value}]" for value in shown]
+            names = [f"{panel.quantity}[{k},{column}{'=' * bool(value)}{value}]" for value in shown]
             expected = summary.loc[names, ["mean", "lower", "upper"]].to_numpy(float).T
             np.testing.assert_allclose(drawn_numbers(of_class), expected, rtol=1e-12)
 
 
-def test_panels_are_named_and_classes_stand_side_by_side():
-    display = display_of()
+def test_panels_and_axes_are_named_and_classes_stand_side_by_side():
+    display = display_of(columns=list(PROBLEMS["mixed"].X))
     display.figure_.canvas.draw()
     panels = display.axes_.ravel()
-    assert display.axes_.shape == (2, 4)
-    assert [panel.get_title() for panel in panels[:5]] == list(PROBLEMS["mixed"].X)
-    assert not any(panel.axison for panel in panels[5:])
-    labels = [[text.get_text() for text in panel.get_xticklabels()] for panel in panels[:5]]
-    assert labels == [["much", "none", "some"], ["mean"], ["yes"], ["rate"], ["mean"]]
-    places = [bars[0].get_xdata() for bars in display.errorbars_[0]]
+    assert display.axes_.shape == (2, 3)
+    for panel, profile in zip(panels, display.panels, strict=False):
+        assert panel.get_title(loc="left") == f"{profile.name} ({100 * profile.separation:.0f} %)"
+    assert not panels[5].axison
+    labels = [[text.get_text() for text in panel.get_yticklabels()] for panel in panels[:5]]
+    assert labels == [["much", "none", "some"], [""], ["yes"], [""], [""]]
+    quantities = ["probability", "mean", "probability", "rate", "mean"]
+    assert [panel.get_xlabel() for panel in panels[:5]] == quantities
+    places = [bars[0].get_ydata() for bars in display.errorbars_[0]]
     assert (places[0] < places[1]).all()
     np.testing.assert_array_equal(np.round(places), [[0, 1, 2], [0, 1, 2]])
     (legend,) = [ax.get_legend() for ax in display.figure_.axes if ax.get_legend()]
     shares = [f"class {k} ({100 * share:.0f} %)" for k, share in enumerate(fitted("mixed").weights_)]
     assert [text.get_text() for text in legend.get_texts()] == display.classes == shares
+    assert "95 % intervals by linear response" in legend.get_title().get_text()
     assert repr(display) == "ClassProfilesDisplay: 2 classes, 5 columns"
 
 
+def test_panels_share_scales_that_can_be_compared():
+    fit, display = fitted("mixed"), display_of()
+    shares = fit.weights_
+    for panel, profile in zip(display.axes_.flat, display.panels, strict=False):
+        low, high = panel.get_xlim()
+        if profile.quantity == "probability":
+            assert (low, high) == pytest.approx((0.0, 1.0), abs=0.05)
+            continue
+        # Two standard deviations of the column to both sides of its mean, by moments of the mixture.
+        table = fit.tables_[profile.name].to_numpy(float)
+        means, variances = table[:, 0], table[:, 1] ** 2 if profile.quantity == "mean" else table[:, 0]
+        mean = shares @ means
+        reach = 2.0 * np.sqrt(shares @ (variances + means**2) - mean**2)
+        expected = mean - reach, mean + reach
+        if profile.quantity == "rate":
+            expected = max(expected[0], 0.0), expected[1]
+        intervals = profile.numbers[1:]
+        expected = min(expected[0], intervals.min()), max(expected[1], intervals.max())
+        np.testing.assert_allclose((low, high), expected, rtol=1e-9)
+
+
+def test_columns_come_in_the_order_in_which_they_separate_the_classes():
+    # Mutual information in units of the entropy of the class, by integrals and sums of its definition.
+    fit, display = fitted("mixed"), display_of()
+    shares, found = fit.weights_, {}
+    for profile in display.panels:
+        table = fit.tables_[profile.name].to_numpy(float)
+        if profile.quantity == "probability":
+            densities, steps = table, 1.0
+        elif profile.quantity == "rate":
+            densities, steps = poisson.pmf(np.arange(200), table[:, :1]), 1.0
+        else:
+            ends = np.array([-9.0, 9.0]) * table[:, 1].max() + [table[:, 0].min(), table[:, 0].max()]
+            grid = np.linspace(*ends, 20_001)
+            densities, steps = norm.pdf(grid, table[:, :1], table[:, 1:]), grid[1] - grid[0]
+        terms = shares[:, None] * densities * np.log(densities / (shares @ densities) + 1e-300)
+        found[profile.name] = np.nansum(terms) * steps / entropy(shares)
+        assert profile.separation == pytest.approx(found[profile.name], rel=2e-3, abs=1e-9)
+    assert [profile.name for profile in display.panels] == sorted(found, key=found.get, reverse=True)
+    assert 0.0 < min(found.values()) < max(found.values()) < 1.0
+
+
+def test_a_column_that_tells_every_class_separates_fully_and_one_that_tells_nothing_not_at_all():
+    rng = np.random.default_rng(0)
+    second = np.arange(200) < 80
+    X = pd.DataFrame(
+        {
+            "nothing": np.where(rng.random(200) < 0.5, "no", "yes"),
+            "all": np.where(second, 100.0, 0.0) + rng.normal(size=200),
+            "units": np.where(second, 1.0, -1.0) + rng.normal(size=200),
+        }
+    )
+    separation = {
+        profile.name: profile.separation
+        for profile in ClassProfilesDisplay.from_estimator(mixture_of_two(X), method="lrvb").panels
+    }
+    assert list(separation) == ["all", "units", "nothing"]
+    assert separation["all"] == pytest.approx(1.0, abs=1e-6)
+    assert separation["nothing"] < 0.03
+    scaled = mixture_of_two(X.assign(units=1e6 * X["units"] - 5e6))
+    (profile,) = ClassProfilesDisplay.from_estimator(scaled, columns=["units"], method="lrvb").panels
+    assert profile.separation == pytest.approx(separation["units"], rel=1e-4)
+
+
+def mixture_of_two(X):
+    return LRVBLatentClassMixture(2, random_state=0).fit(X)
+
+
+def test_long_names_and_many_columns_leave_room_for_panels():
+    rng = np.random.default_rng(1)
+    name = "How often during the last twelve months did you take part in activity number"
+    answers = ["strongly disagree", "neither agree nor disagree", "strongly agree with all of it"]
+    second = rng.random(60) < 0.5
+    X = pd.DataFrame(
+        {
+            f"{name} {j}": rng.choice(answers, 60)
+            if j % 2
+            else np.where(second, 2.0, 0.0) + rng.normal(size=60)
+            for j in range(12)
+        }
+    )
+    display = ClassProfilesDisplay.from_estimator(mixture_of_two(X), method="lrvb")
+    display.figure_.canvas.draw()
+    renderer = display.figure_.canvas.get_renderer()
+    boxes = [panel.get_tightbbox(renderer) for panel in display.axes_.flat]
+    assert not any(one.overlaps(other) for i, one in enumerate(boxes) for other in boxes[:i])
+    for panel, box in zip(display.axes_.flat, boxes, strict=True):
+        inches = panel.get_window_extent().size / display.figure_.dpi
+        assert inches[0] > 1.2 and inches[1] > 0.25
+        assert box.x0 >= -1 and box.x1 <= display.figure_.bbox.x1 + 1
+
+
 def test_columns_are_chosen_by_name():
-    whole = {name: numbers for name, _, numbers in display_of().panels}
+    whole = {profile.name: profile.numbers for profile in display_of().panels}
     for listed in (list, tuple, pd.Index, np.array):
         display = display_of(columns=listed(["load", "sport"]))
-        assert [name for name, _, _ in display.panels] == ["load", "sport"]
-        for name, _, numbers in display.panels:
-            np.testing.assert_array_equal(numbers, whole[name])
-        assert [panel.get_title() for panel in display.axes_.flat] == ["load", "sport"]
+        assert [profile.name for profile in display.panels] == ["load", "sport"]
+        for profile in display.panels:
+            np.testing.assert_array_equal(profile.numbers, whole[profile.name])
 
 
 def test_one_panel_is_the_axes_themselves():
@@ -81,7 +175,7 @@ def test_one_panel_is_the_axes_themselves():
     display = display_of(columns=["sport"], ax=right)
     assert display.ax_ is display.axes_[0, 0] is right
     assert display.figure_ is right.figure
-    assert right.get_title() == "sport" and not left.has_data()
+    assert right.get_title(loc="left").startswith("sport (") and not left.has_data()
     assert [text.get_text() for text in right.get_legend().get_texts()] == display.classes
 
 

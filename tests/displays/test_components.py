@@ -331,3 +331,87 @@ def test_noise_is_grey_and_has_its_weight_in_the_legend():
     assert texts[2] == expected
     over_one = ComponentDisplay.from_estimator(estimator, rows, features=[0])
     assert "density of the components" in [text.get_text() for text in over_one.legend_.get_texts()]
+
+
+# Rows with missing values.
+
+
+def with_holes():
+    """Rows of which some have a missing value, in the first, in the second or in both columns."""
+    rows = X.copy()
+    rows[:9, 0] = rows[6:20, 1] = np.nan
+    rows[0, 1], rows[19, 0] = 55.0, -44.0  # Far out, so that the axes must make room.
+    return rows
+
+
+def test_rows_with_a_missing_value_are_ticks_at_the_edge_and_all_are_counted():
+    rows = with_holes()
+    estimator = mixture({}).fit(rows)
+    labels, (no_x, no_y) = estimator.predict(rows), np.isnan(rows).T
+    for features in ([0, 1], [1, 0]):
+        display = ComponentDisplay.from_estimator(estimator, rows, features=features)
+        display.figure_.canvas.draw()
+        low, high = np.transpose([display.ax_.get_xlim(), display.ax_.get_ylim()])
+        at_points = np.concatenate([points.get_offsets() for points in display.points_])
+        np.testing.assert_array_equal(
+            np.sort(at_points, axis=0), np.sort(rows[:, features][~no_x & ~no_y], axis=0)
+        )
+        found = []
+        for ticks in display.ticks_:
+            places = ticks.get_offset_transform().transform(ticks.get_offsets())
+            places = display.ax_.transData.inverted().transform(places)
+            assert np.all(low - 1e-9 <= places) and np.all(places <= high + 1e-9)
+            at_edge = np.isclose(places, low, atol=1e-9 * (high - low)).all(axis=0)
+            assert at_edge.sum() == 1
+            (known,) = np.flatnonzero(~at_edge)
+            color = tuple(ticks.get_edgecolor()[0, :3])
+            found += [(features[known], value, color) for value in places[:, known].tolist()]
+        colors = [points.get_facecolor()[0, :3] for points in display.points_]
+        expected = [
+            (known, rows[row, known], tuple(colors[labels[row]]))
+            for known, is_known, is_hole in ((0, ~no_x, no_y), (1, ~no_y, no_x))
+            for row in np.flatnonzero(is_known & is_hole)
+        ]
+        assert len(found) == len(expected) == 17
+        for one, other in zip(sorted(found), sorted(expected), strict=True):
+            assert one[0] == other[0] and one[1] == pytest.approx(other[1], rel=1e-9) and one[2] == other[2]
+        texts = [text.get_text() for text in display.legend_.get_texts()]
+        assert texts[-3:] == [
+            "220 of 240 rows have both values",
+            "17 rows: at the edge, where\none of two values is missing",
+            "3 rows have none: not drawn",
+        ]
+
+
+def test_rows_with_missing_values_are_counted_over_one_feature_and_over_many():
+    rows = np.column_stack([with_holes(), X[:, 0] + X[:, 1] ** 2])
+    estimator = mixture({}).fit(rows)
+
+    def last_of_legend(n_texts, **options):
+        display = ComponentDisplay.from_estimator(estimator, rows, **options)
+        return [text.get_text() for text in display.legend_.get_texts()][-n_texts:]
+
+    assert last_of_legend(2, features=[1]) == [
+        "226 of 240 rows have a value",
+        "14 rows have none: not drawn",
+    ]
+    assert last_of_legend(2, features=[0, 1, 2])[0] == "220 of 240 rows have all values"
+    assert last_of_legend(1, features=[0, 1, 2])[0].startswith("20 rows: at the edge")
+    assert last_of_legend(1, features=[2]) == ["95 % interval of its mean"]
+
+
+# Error bars of the legend.
+
+
+def test_the_legend_says_how_good_its_error_bars_are_before_and_after_a_check():
+    few = overlapping(40)
+    for rows, state in ((few, "wrong"), (three_blobs(300), "good")):
+        estimator = mixture({}, n_components=2).fit(rows)
+        before = ComponentDisplay.from_estimator(estimator)
+        check = estimator.posterior_check(rows)
+        assert (check.state == "good") == (state == "good")
+        assert before.note.startswith(check.verdict)
+        assert ("posterior_summary draws from the exact posterior" in before.note) == (state != "good")
+        assert ComponentDisplay.from_estimator(estimator).note == before.note
+        texts = [text.get_text().replace("\n", " ") for text in before.legend_.get_texts()]
+        assert f"± 1 sd. {before.note}" in texts
