@@ -78,16 +78,17 @@ def panel_width(panel):
 
 
 def wrapped(name, inches):
-    """A feature's name in lines of about this length, also where it has underscores for blanks.
-
-    Its dollar signs are escaped: they are no formulas, and matplotlib could not draw what is no valid one.
-    """
+    """A text in lines of about this length, broken at blanks and underscores, its dollar signs escaped."""
     length = max(12, int(inches * _CHARACTERS_PER_INCH))
     # Lines are broken at blanks: for that time a zero-width space and a blank stand for an underscore.
     spaced = name.replace("_", "\u200b ").splitlines()
     broken = [line for part in spaced for line in textwrap.wrap(part, length)]
-    joined = "\n".join(line.replace("\u200b ", "_").replace("\u200b", "_") for line in broken)
-    return joined.replace("$", r"\$")
+    return no_formula("\n".join(line.replace("\u200b ", "_").replace("\u200b", "_") for line in broken))
+
+
+def no_formula(text):
+    """A text whose dollar signs are drawn as they are; matplotlib could not draw an invalid formula."""
+    return text.replace("$", r"\$")
 
 
 def label_values(panel, label, inches):
@@ -159,7 +160,7 @@ def styled(artist, default, given):
 
 
 def scatter_rows(ax, points, style, given):
-    """Draw rows in a plane, and as ticks at its edges those of which one value is missing.
+    """Draw rows in a plane, and at its edges, as ticks or in colours, those of which one value is missing.
 
     Parameters
     ----------
@@ -185,7 +186,10 @@ def scatter_rows(ax, points, style, given):
         return ax.scatter(*np.nan_to_num(points[own]).T, **{**values, **look})
 
     whole, ticks = draw(~is_missing.any(axis=1)), []
-    style = {name: value for name, value in style.items() if name not in ("edgecolor", "facecolor")}
+    look: dict = {"clip_on": False}
+    if "c" not in style:  # Colours of values need an area.
+        style = {name: value for name, value in style.items() if name not in ("edgecolor", "facecolor")}
+        look = {"s": _TICK_AREA, "linewidth": 1.0}
     for axis, marker, frame in (
         (1, TICKUP, ax.get_xaxis_transform()),
         (0, TICKRIGHT, ax.get_yaxis_transform()),
@@ -193,7 +197,8 @@ def scatter_rows(ax, points, style, given):
         own = is_missing[:, axis] & ~is_missing[:, 1 - axis]
         if own.any():
             limits = ax.dataLim.frozen()
-            ticks.append(draw(own, marker=marker, transform=frame, s=_TICK_AREA, linewidth=1.0))
+            shape = {} if "c" in style else {"marker": marker}
+            ticks.append(draw(own, transform=frame, **look, **shape))
             ax.dataLim.set(limits)  # matplotlib would take the edge for a value.
             ax.update_datalim(np.nan_to_num(points[own]), updatex=axis == 1, updatey=axis == 0)
     return whole, ticks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -51,6 +52,7 @@ _CORNER_INCHES = 9.0  # Of a corner plot of few features.
 _LEAST_PANEL_INCHES = 1.3
 _MOST_BINS = 60
 _FIGURE_INCHES = 7.4, 4.8  # Of a plane or a line, with the legend beside it.
+_MOST_CHARACTERS = 145  # Of what the legend says of the error bars.
 _LEGEND_INCHES = 2.3  # Longer lines of the legend are broken.
 # Credible regions in the legend.
 _REGION: dict[str, Any] = {"marker": "o", "markersize": 8, "color": "0.5", "markeredgecolor": "black"}
@@ -75,8 +77,8 @@ class ComponentDisplay:
     for every feature.
 
     Each component has its number next to its mean, and a colour, a marker and a line style of its own. The
-    legend has the weights with their posterior standard deviations by linear response, and says how good these
-    are: where the table of `posterior_summary` draws from the exact posterior instead, its error bars differ.
+    legend has the weights with their posterior standard deviations by linear response, and says how good
+    these are: where `posterior_summary` draws from the exact posterior instead, its error bars differ.
     Components that are empty are left out. Rows that are noise are grey. A row of which one of the two values
     of a panel is missing is a tick at the panel's edge, at the value that is there; the legend counts these
     rows, and those without any of the values.
@@ -94,8 +96,8 @@ class ComponentDisplay:
     mean_covariances : ndarray of shape (n_components, n_shown, n_shown)
         LRVB posterior covariance matrices of the components' means.
 
-    weights, weights_std : ndarray of shape (n_components,)
-        Posterior means and LRVB standard deviations of the weights.
+    weights, weights_std : ndarray of shape (n_components,) or (n_components + 1,)
+        Posterior means and LRVB standard deviations of the weights, where there is noise that of noise last.
 
     counts : ndarray of shape (n_components,)
         Expected number of training rows in every component.
@@ -111,9 +113,6 @@ class ComponentDisplay:
 
     sample_weight : ndarray of shape (n_samples,), default=None
         Weights of the rows in histograms; None means once each.
-
-    noise_weight, noise_weight_std : float, default=None
-        Posterior mean and LRVB standard deviation of the weight of noise, where there is noise.
 
     tails : ndarray of shape (n_components,), default=None
         Degrees of freedom of the components, if they are Student's t; None means that they are normal.
@@ -180,8 +179,6 @@ class ComponentDisplay:
     labels: NDArray | None = None
     feature_names: list[str] | None = None
     sample_weight: NDArray | None = None
-    noise_weight: float | None = None
-    noise_weight_std: float | None = None
     tails: NDArray | None = None
     note: str = "By linear response."
 
@@ -273,15 +270,13 @@ class ComponentDisplay:
             means=estimator.means_[:, chosen],
             covariances=_component_matrices(estimator)[:, chosen][:, :, chosen],
             mean_covariances=of_means[:, chosen][:, :, chosen],
-            weights=estimator.weights_,
-            weights_std=estimator.weights_std_,
+            weights=np.append(estimator.weights_, getattr(estimator, "noise_weight_", [])),
+            weights_std=np.append(estimator.weights_std_, getattr(estimator, "noise_weight_std_", [])),
             counts=counts,
             points=None if X is None else coordinates(estimator, X, chosen),
             labels=labels,
             feature_names=[names[p] for p in chosen],
             sample_weight=None if labels is None else checked_weights(sample_weight, labels),
-            noise_weight=getattr(estimator, "noise_weight_", None),
-            noise_weight_std=getattr(estimator, "noise_weight_std_", None),
             tails=_component_tails(estimator),
             note=estimator._verdict_of_linear_response(),
         )
@@ -446,7 +441,7 @@ class ComponentDisplay:
         """Densities of the components over one feature, times their weights: (n,) -> (K, n)."""
         places = self.means[:, feature, None], np.sqrt(self.covariances[:, feature, feature, None])
         own = norm.pdf(grid, *places) if self.tails is None else t.pdf(grid, self.tails[:, None], *places)
-        return self.weights[:, None] * own
+        return self.weights[: len(own), None] * own
 
     def _label_panels(self):
         """Label the axes; the panels of a corner plot get common axes, and the outer ones labels."""
@@ -480,21 +475,17 @@ class ComponentDisplay:
         from matplotlib.lines import Line2D
 
         is_corner, is_line = self.means.shape[1] > 2, self.means.shape[1] == 1
-        entries = [
-            (
-                f"{k}: weight {self.weights[k]:.3f} ± {self.weights_std[k]:.3f}",
-                {"linewidth": 1.2, **styles[k]},
-            )
-            for k in shown
-        ]
-        if self.noise_weight is not None:
-            entries.append((f"noise: weight {self.noise_weight:.3f} ± {self.noise_weight_std:.3f}", _NOISE))
-        entries.append((wrapped(f"± 1 sd. {self.note}", _LEGEND_INCHES), _TEXT))
+        has_noise, entries = len(self.weights) > len(self.means), []
+        looks = [(k, f"{k}", {"linewidth": 1.2, **styles[k]}) for k in shown]
+        for k, name, look in looks + [(-1, "noise", _NOISE)] * has_noise:
+            entries.append((f"{name}: weight {self.weights[k]:.3f} ± {self.weights_std[k]:.3f}", look))
+        note = textwrap.shorten(f"± 1 sd. {self.note}", _MOST_CHARACTERS, placeholder=" ...")
+        entries.append((wrapped(note, _LEGEND_INCHES), _TEXT))
         if not is_line:
             of_what = "sd of a component" if self.tails is None else "scales of a t component"
             entries.append((f"{_COMPONENT_RADIUS:g} {of_what}", {"color": "0.3", "linewidth": 1.2}))
         if self.mixture_densities_:
-            of_what = "mixture" if self.noise_weight is None else "components"
+            of_what = "components" if has_noise else "mixture"
             entries.append((f"density of the {of_what}", {"color": "black", "linewidth": 1.0}))
         kind, look = ("interval", _BAND) if is_line else ("region", _REGION)
         entries.append((f"{100 * interval:g} % {kind} of its mean", {**look, "linestyle": "none"}))

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
-from sklearn_lrvb.displays.axes import given_or_new, label_axes, styled, wrapped
+from sklearn_lrvb.displays.axes import (
+    given_or_new,
+    label_axes,
+    no_formula,
+    panel_width,
+    point_size,
+    scatter_rows,
+    wrapped,
+    write_beside,
+)
 from sklearn_lrvb.displays.selection import (
     check_kind,
     checked_feature,
@@ -18,6 +27,7 @@ from sklearn_lrvb.displays.selection import (
     in_words,
     is_list,
     parameter_entry,
+    row_names,
 )
 from sklearn_lrvb.gaussian_mixture.estimator import LRVBGaussianMixture
 from sklearn_lrvb.mixtures.estimator.arguments import check_perturbation, table_like
@@ -35,6 +45,11 @@ _SCALE_QUANTILE = 0.95
 _LABEL_LENGTH = 45  # A longer label of the colour bar takes two lines, and longer lines a smaller font.
 _LABEL_INCHES = 4.3  # Lines that are longer even in small print are broken.
 _LANDSCAPE_MARGIN = 0.08  # A landscape extends beyond the points by this fraction of their range.
+_MOST_EDGED = 2000  # More points have no dark edges, which would hide their colours.
+_MOST_NAMED = 5  # The rows of the largest influence are named.
+_SMALL_PRINT = (6.0, 10.0)  # Width of a character and height of a line of names of rows, in points.
+# Where the name of a row stands, from its point: the first place that is free.
+_SIDES = [(x, y, ha, va) for x, ha in ((5, "left"), (-5, "right")) for y, va in ((5, "bottom"), (-5, "top"))]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -42,8 +57,13 @@ class InfluenceDisplay:
     """Influence of points on the posterior mean of one parameter.
 
     The points lie in the plane of two features; their colour is the derivative of the parameter in the
-    place or in the weight of the point. For mixtures of two features, the same derivative can be drawn over
+    place of the point, that is the change per unit of a feature, or in its weight, that is the change if the
+    row counts once more. For mixtures of two features, the same derivative can be drawn over
     the whole plane. Over one feature, the derivative is the y axis.
+
+    The rows of the largest absolute influence, five at most, have their names: their labels in the index of a
+    pandas data frame, otherwise their numbers. The title lists them with their influence. A row of which one
+    of the two values is missing is at the edge, at the value that is there.
 
     The colour scale is symmetric about zero and ends near the 95 % quantile of the points' absolute
     influence; arrows at the colour bar say that some values lie beyond its ends. The sign is also legible
@@ -55,13 +75,13 @@ class InfluenceDisplay:
     Parameters
     ----------
     points : ndarray of shape (n_samples, 2) or (n_samples, 1)
-        The points in the plane of the two features, or over one.
+        The points in the plane of the two features, or over one; NaN where a value is missing.
 
     influence : ndarray of shape (n_samples,)
         Influence of each point, in units of the parameter per unit of the feature (or per unit of weight).
 
     label : str
-        Label of the colour bar, such as "d mean[0,x0] / d x0 of the point".
+        Label of the colour bar, such as "change of mean[0,x0] per unit of x0".
 
     xlabel, ylabel : str, default='x0', 'x1'
         Labels of the axes.
@@ -73,10 +93,22 @@ class InfluenceDisplay:
     landscape : ndarray of the shape of `xx0`, default=None
         Influence of a point at each place of the grid.
 
+    row_names : list of str, default=None
+        Names of the points; None means their numbers.
+
+    n_left_out : int, default=0
+        Number of rows that have no place in the picture or no influence, because values are missing.
+
     Attributes
     ----------
     points_ : matplotlib PathCollection
         The points; those of the largest absolute influence are drawn last, on top.
+
+    ticks_ : list of matplotlib PathCollection
+        Points at the edges, since one of their two values is missing.
+
+    names_ : dict of str to matplotlib Text
+        The names of the points of the largest absolute influence, the largest first.
 
     landscape_ : matplotlib QuadContourSet or Line2D, or None
         The filled contours, or the line over one feature, if there is a landscape.
@@ -102,7 +134,7 @@ class InfluenceDisplay:
     >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
     >>> display = InfluenceDisplay.from_estimator(mixture, X, kind="landscape", feature=1)
     >>> display
-    InfluenceDisplay: d mean[0,x1] / d x1 of the point; 200 points and a landscape over x0 and x1
+    InfluenceDisplay: change of mean[0,x1] per unit of x1; 200 points and a landscape over x0 and x1
     """
 
     points: NDArray
@@ -113,6 +145,8 @@ class InfluenceDisplay:
     xx0: NDArray | None = None
     xx1: NDArray | None = None
     landscape: NDArray | None = None
+    row_names: list[str] | None = None
+    n_left_out: int = 0
 
     @classmethod
     def from_estimator(
@@ -213,15 +247,23 @@ class InfluenceDisplay:
         require_table(X, cls.__name__)
         influence_of, label = _influence_function(estimator, target, component, feature, perturb, along)
         influence, points = influence_of(X), coordinates(estimator, X, chosen)
-        # A point whose place is not known cannot be drawn, nor moved along a feature that is missing.
-        is_shown = ~(np.isnan(points).any(axis=1) | np.isnan(influence))
-        if not is_shown.any():
+        # A point without both values has no place in a plane, and none moves along a feature that is missing.
+        has_place = ~np.isnan(points).all(axis=1) | (len(chosen) == 1)
+        is_shown = has_place & ~np.isnan(influence)
+        if np.isnan(points[is_shown]).all(axis=0).any():
             raise ValueError("No row of X has values of all features that span the plot: choose others.")
-        influence, points = influence[is_shown], points[is_shown]
         xlabel, ylabel = [*(names[p] for p in chosen), label][:2]
-        display = cls(points=points, influence=influence, label=label, xlabel=xlabel, ylabel=ylabel)
+        display = cls(
+            points=points[is_shown],
+            influence=influence[is_shown],
+            label=label,
+            xlabel=xlabel,
+            ylabel=ylabel,
+            row_names=row_names(X, is_shown),
+            n_left_out=int(np.sum(~is_shown)),
+        )
         if kind == "landscape":
-            low, high = points.min(axis=0), points.max(axis=0)
+            low, high = np.nanmin(display.points, axis=0), np.nanmax(display.points, axis=0)
             margin = _LANDSCAPE_MARGIN * np.where(high > low, high - low, 1.0)
             places = np.meshgrid(*np.linspace(low - margin, high + margin, grid_resolution).T)
             rows = np.column_stack([axis.ravel() for axis in places])[:, np.argsort(chosen)]
@@ -281,19 +323,22 @@ class InfluenceDisplay:
             # The margin of 5 % keeps a plateau, such as 1 / N_k in a separate component, within the scale.
             vmax = 1.05 * np.quantile(size, _SCALE_QUANTILE) or size.max() or 1.0
         ticks = MaxNLocator(12, symmetric=True).tick_values(-vmax, vmax)
-        label = self.label if len(self.label) <= _LABEL_LENGTH else self.label.replace(" / d ", "\n/ d ")
+        label = self.label if len(self.label) <= _LABEL_LENGTH else self.label.replace(" per ", "\nper ")
         if self.points.shape[1] == 1:  # The influence itself is the y axis.
             self.zero_line_ = self.ax_.axhline(0.0, color="black", linewidth=0.8, zorder=0)
             if self.landscape is not None:
                 (self.landscape_,) = self.ax_.plot(self.xx0, self.landscape, color="0.5", linewidth=1.2)
-            self._draw_points(np.column_stack([self.points, self.influence]), ticks[-1], cmap, scatter_kw)
+            places = np.column_stack([self.points, self.influence])
+            self._draw_points(places, ticks[-1], cmap, scatter_kw)
             label_axes(self.ax_, self.xlabel, label)
+            self._name_points(places)
             return self
         if self.landscape is not None:
             self._draw_landscape(ticks, cmap, contour_kw)
         self._draw_points(self.points, ticks[-1], cmap, scatter_kw)
         self._draw_colorbar(label, ticks, scatter_kw)
         label_axes(self.ax_, self.xlabel, self.ylabel)
+        self._name_points(self.points)
         return self
 
     def __repr__(self) -> str:
@@ -318,22 +363,57 @@ class InfluenceDisplay:
 
     def _draw_points(self, places, limit, cmap, scatter_kw):
         """Draw the points in the colours of their influence; on a landscape, small and dark."""
-        from matplotlib.collections import PathCollection
         from matplotlib.markers import MarkerStyle
 
-        order = np.argsort(np.abs(self.influence), kind="stable")
+        order, n_points = np.argsort(np.abs(self.influence), kind="stable"), len(places)
         if self.landscape is None:
             style = {"c": self.influence[order], "cmap": cmap, "vmin": -limit, "vmax": limit}
-            style |= {"s": 30, "edgecolor": "0.35", "linewidth": 0.5}
+            edge = 0.5 if n_points <= _MOST_EDGED else 0.0
+            style |= {"s": point_size(30.0, n_points), "edgecolor": "0.35", "linewidth": edge}
         else:
             style = {"s": 11, "color": "0.1", "edgecolor": "white", "linewidth": 0.5}
-        self.points_ = self.ax_.scatter(*places[order].T, **styled(PathCollection, style, scatter_kw))
+        self.points_, self.ticks_ = scatter_rows(self.ax_, places[order], style, scatter_kw)
         if self._shows_sign(scatter_kw):
             up, down = (
                 marker.get_path().transformed(marker.get_transform())
                 for marker in (MarkerStyle("^"), MarkerStyle("v"))
             )
-            self.points_.set_paths([down if value < 0 else up for value in self.influence[order].tolist()])
+            signs = self.influence[order][~np.isnan(places[order]).any(axis=1)] < 0
+            self.points_.set_paths([down if is_below else up for is_below in signs.tolist()])
+
+    def _name_points(self, places):
+        """Name the points of the largest influence, where there is room, and list them in the title."""
+        size = np.abs(self.influence)
+        leading = np.argsort(-size, kind="stable")[:_MOST_NAMED]
+        leading = leading[size[leading] > 0.0].tolist()
+        names = [str(k) if self.row_names is None else self.row_names[k] for k in leading]
+        self.names_, taken = {}, []
+        self.ax_.autoscale_view()
+        for name, place in zip(names, places[leading], strict=True):
+            box = None if np.isnan(place).any() else self._free_box(name, place, taken)
+            if box is not None:
+                taken.append(box)
+        values = [f"{name} ({self.influence[k]:.2g})" for name, k in zip(names, leading, strict=True)]
+        lines = [f"largest influence: {', '.join(values)}".replace("-", "\N{MINUS SIGN}")] if values else []
+        n_ticks = int(np.isnan(self.points).any(axis=1).sum())
+        if n_ticks or self.n_left_out:
+            lines.append(f"a value is missing: {n_ticks} rows at the edge, {self.n_left_out} not drawn")
+        inches = panel_width(self.ax_)
+        self.ax_.set_title("\n".join(wrapped(line, inches) for line in lines), fontsize="small")
+
+    def _free_box(self, name, place, taken):
+        """Write a name beside a point, on the first side that is free: its box in points, or None."""
+        unit = 72.0 / self.figure_.dpi
+        at, edges = self.ax_.transData.transform(place) * unit, self.ax_.bbox.get_points() * unit
+        extent = np.array([len(name) * _SMALL_PRINT[0], _SMALL_PRINT[1]])
+        for *offset, ha, va in _SIDES:
+            low = at + offset - extent * [ha == "right", va == "top"]
+            is_inside = np.all(low >= edges[0]) and np.all(low + extent <= edges[1])
+            if is_inside and all(np.any((low > end) | (low + extent < start)) for start, end in taken):
+                style = {"ha": ha, "va": va, "fontsize": "small", "zorder": 6}
+                self.names_[name] = write_beside(self.ax_, no_formula(name), place, offset, **style)
+                return low, low + extent
+        return None
 
     def _shows_sign(self, scatter_kw):
         """Whether the points' markers show the sign of their influence."""
@@ -363,11 +443,11 @@ def _influence_function(estimator, target, component, feature, perturb, along):
         default = next(iter(feature)) if is_list(feature) else feature
         names = estimator._feature_names
         along = checked_feature("along", default if along is None else along, names)
-        label = f"d {name} / d {names[along]} of the point"
+        label = f"change of {name} per unit of {names[along]}"
     elif along is not None:
         raise ValueError(f"along is where a point moves: leave it out with perturb='weight', got {along!r}.")
     else:
-        label = f"d {name} / d weight of the point"
+        label = f"change of {name} per copy of the row"
 
     def influence(rows):
         on_entry = estimator._influence_on(rows, target, index, perturb)

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import functools
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
-from sklearn_lrvb.displays.axes import MOST_PANELS, draw_legend, panel_grid, panel_width, styled, wrapped
+from sklearn_lrvb.displays.axes import (
+    MOST_PANELS,
+    draw_legend,
+    label_values,
+    panel_grid,
+    panel_width,
+    styled,
+    wrapped,
+)
 from sklearn_lrvb.displays.selection import (
     all_entries,
     check_kind,
@@ -34,49 +43,27 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 _MOST_COLUMNS = 5
-_PANEL_INCHES = 1.75
+_PANEL_INCHES, _LABEL_INCHES = 1.75, 1.5
 _ROW_INCHES = 0.17
 _BETWEEN_INCHES = 0.62  # Between rows of panels, for tick labels and names.
 _LINE_INCHES = 0.15  # Of a further line of a name.
 _LEAST_ROWS = 4  # Fewer rows have the height of this many, which the word at their side needs.
 _LEGEND_INCHES = 0.45
+_MOST_CHARACTERS = 180  # Of what the legend says of the intervals.
 _LEAST_WIDTH_INCHES = 4.8
 _SHARED = "all"  # The row of entries that all components share.
 _INFINITE_MARGIN = 0.1  # How far intervals without end are drawn beyond all else, in units of its width.
 _DODGE = 0.3  # Distance between the intervals of one entry, in units of that between components.
 
-# Label, and how the interval and the dot are drawn. Width, line style and filling tell them apart in print.
-_METHODS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
-    "lrvb": (
-        "LRVB",
-        {"color": "#0072B2", "linewidth": 2.6, "linestyle": "solid"},
-        {"marker": "o", "markersize": 4.5, "color": "#0072B2"},
-    ),
-    "mean_field": (
-        "mean field",
-        {"color": "#D55E00", "linewidth": 1.2, "linestyle": (0, (4, 1.5))},
-        {"marker": "o", "markersize": 3.6, "color": "#D55E00", "markerfacecolor": "white"},
-    ),
-    "exact": (
-        "exact",
-        {"color": "#009E73", "linewidth": 2.6, "linestyle": "solid"},
-        {"marker": "s", "markersize": 3.8, "color": "#009E73"},
-    ),
-    "sandwich": (
-        "sandwich",
-        {"color": "#CC79A7", "linewidth": 2.6, "linestyle": "solid"},
-        {"marker": "D", "markersize": 3.8, "color": "#CC79A7"},
-    ),
-    "bootstrap": (
-        "bootstrap",
-        {"color": "#56B4E9", "linewidth": 1.8, "linestyle": (0, (1, 1))},
-        {"marker": "v", "markersize": 4.2, "color": "#56B4E9"},
-    ),
-    "reference": (
-        "reference",
-        {"color": "black", "linewidth": 1.0, "linestyle": "solid"},
-        {"marker": "|", "markersize": 5.0, "color": "black"},
-    ),
+# Label; colour, width and dashes of the interval; marker and size of the mean. Not colours alone tell methods
+# apart, for print.
+_METHODS: dict[str, tuple[str, str, float, Any, str, float]] = {
+    "lrvb": ("LRVB", "#0072B2", 2.6, "solid", "o", 4.5),
+    "mean_field": ("mean field", "#D55E00", 1.2, (0, (4, 1.5)), "o", 3.6),
+    "exact": ("exact", "#009E73", 2.6, "solid", "s", 3.8),
+    "sandwich": ("sandwich", "#CC79A7", 2.6, "solid", "D", 3.8),
+    "bootstrap": ("bootstrap", "#56B4E9", 1.8, (0, (1, 1)), "v", 4.2),
+    "reference": ("reference", "black", 1.0, "solid", "|", 5.0),
 }
 
 
@@ -340,8 +327,10 @@ response is good: sds within 10 %, means within 0.2 sd.
         check_matplotlib_support(f"{type(self).__name__}.plot")
         labels = list(dict.fromkeys(self.panels.tolist()))
         rows = [list(dict.fromkeys(self.components[self.panels == label].tolist())) for label in labels]
-        shape, figsize = _layout(labels, max(map(len, rows)), len(self.lower))
-        self.ax_, self.axes_, above = panel_grid(ax, shape, figsize, _LEGEND_INCHES)
+        shape, (width, height) = _layout(labels, max(map(len, rows)), len(self.lower))
+        title = self._legend_title(len(labels), width)
+        strip = _LEGEND_INCHES + _LINE_INCHES * title.count("\n")
+        self.ax_, self.axes_, above = panel_grid(ax, shape, (width, height + strip), strip)
         self.figure_ = self.ax_.figure
         self.intervals_: dict[str, list[LineCollection]] = {method: [] for method in self.lower}
         self.points_: dict[str, list[Line2D]] = {method: [] for method in self.lower}
@@ -353,7 +342,7 @@ response is good: sds within 10 %, means within 0.2 sd.
             self._draw_panel(panel, labels[place], rows[place], kwargs)
             leads = place % shape[1] == 0 or rows[place] != rows[place - 1]
             self._label_panel(panel, labels[place], rows[place], leads, self.axes_.size > 1)
-        self.legend_ = self._draw_legend(above, kwargs)
+        self.legend_ = self._draw_legend(above, title, kwargs)
         return self
 
     def _draw_panel(self, panel, label, rows, kwargs):
@@ -365,7 +354,7 @@ response is good: sds within 10 %, means within 0.2 sd.
         offsets = _DODGE * (np.arange(len(self.lower)) - 0.5 * (len(self.lower) - 1))
         edges = self._edges(own)
         for offset, method in zip(offsets, self.lower, strict=True):
-            _, line, point = _METHODS[method]
+            line, point = _looks(method)
             ends = np.clip([self.lower[method][own], self.upper[method][own]], *edges)
             lines = panel.hlines(at + offset, *ends, **styled(LineCollection, line, kwargs))
             (points,) = panel.plot(self.mean[method][own], at + offset, linestyle="none", zorder=3, **point)
@@ -392,8 +381,6 @@ response is good: sds within 10 %, means within 0.2 sd.
 
     def _label_panel(self, panel, label, rows, leads, is_small):
         """Label the rows of a panel where it leads a row of panels, and its axis."""
-        from matplotlib.ticker import MaxNLocator
-
         panel.set_ylim(len(rows) - 0.4, -0.6)
         panel.set_yticks(range(len(rows)), rows if leads else [])
         panel.grid(axis="y", color="0.9", linewidth=0.8)
@@ -403,24 +390,28 @@ response is good: sds within 10 %, means within 0.2 sd.
         if leads and rows != [_SHARED]:
             panel.set_ylabel("component", fontsize="small" if is_small else None)
         if is_small:
-            panel.xaxis.set_major_locator(MaxNLocator(3))
-            panel.tick_params(labelsize="small")
-            panel.set_xlabel(wrapped(label, _PANEL_INCHES), fontsize="small")
+            label_values(panel, label, _LABEL_INCHES)
         else:
             panel.set_xlabel(wrapped(label, panel_width(panel)))
 
-    def _draw_legend(self, above, kwargs):
+    def _legend_title(self, n_panels, inches):
+        """What the intervals are of, and how good they are, in lines."""
+        of_what = f" of {self.title}" if n_panels > 1 and self.title else ""
+        title = f"{100 * self.interval:g} % intervals{of_what}"
+        title = f"{title}. {self.note}" if self.note else title
+        return wrapped(textwrap.shorten(title, _MOST_CHARACTERS, placeholder=" ..."), inches)
+
+    def _draw_legend(self, above, title, kwargs):
         """Draw the legend of the methods, above the panels."""
         from matplotlib.collections import LineCollection
         from matplotlib.lines import Line2D
 
         handles = []
         for method in self.lower:
-            label, line, point = _METHODS[method]
+            line, point = _looks(method)
             style = styled(LineCollection, line, kwargs)
-            handles.append(Line2D([], [], label=label, **point | {name: style[name] for name in line}))
-        of_what = f"{100 * self.interval:g} % intervals"
-        title = f"{of_what} of {self.title}" if self.axes_.size > 1 and self.title else of_what
+            own = point | {name: style[name] for name in line}
+            handles.append(Line2D([], [], label=_METHODS[method][0], **own))
         options = {"title": title, "alignment": "left", "fontsize": "small", "title_fontsize": "small"}
         if above is None:
             return draw_legend(self.ax_, "above", len(handles), handles=handles, **options)
@@ -437,6 +428,14 @@ response is good: sds within 10 %, means within 0.2 sd.
             f"{n_panels} panel{'s' * (n_panels > 1)}, {len(self.names)} parameters"
             f"{'. ' * bool(self.note)}{self.note}"
         )
+
+
+def _looks(method):
+    """How the interval and the mean are drawn: two dicts."""
+    _, color, width, dashes, marker, size = _METHODS[method]
+    face = "white" if method == "mean_field" else color
+    point = {"marker": marker, "markersize": size, "color": color, "markerfacecolor": face}
+    return {"color": color, "linewidth": width, "linestyle": dashes}, point
 
 
 def _entries(target, estimator, components, features, is_alone):
@@ -509,10 +508,10 @@ def _layout(labels, n_rows, n_methods):
     """Rows and columns of panels, and the size of a figure for them in inches."""
     n_panels = len(labels)
     if n_panels == 1:
-        return (1, 1), (6.4, max(2.4, 1.4 + (0.1 + 0.1 * n_methods) * n_rows))
+        return (1, 1), (6.4, max(1.9, 0.9 + (0.1 + 0.1 * n_methods) * n_rows))
     n_columns = n_panels if n_panels <= 3 else min(_MOST_COLUMNS, int(np.ceil(np.sqrt(n_panels))))
     shape = (-(-n_panels // n_columns), n_columns)
-    n_lines = max(wrapped(label, _PANEL_INCHES).count("\n") for label in labels)
+    n_lines = max(wrapped(label, _LABEL_INCHES).count("\n") for label in labels)
     between = _BETWEEN_INCHES + _LINE_INCHES * n_lines
     height = shape[0] * (between + _ROW_INCHES * max(n_rows, _LEAST_ROWS))
-    return shape, (max(_LEAST_WIDTH_INCHES, _PANEL_INCHES * n_columns), _LEGEND_INCHES + height)
+    return shape, (max(_LEAST_WIDTH_INCHES, _PANEL_INCHES * n_columns), height)

@@ -37,6 +37,12 @@ def coordinates(estimator, X, features):
     return estimator._given_rows(X, None, estimator._fitted).X[:, features].astype(np.float64)
 
 
+def row_names(X, chosen):
+    """Labels of some rows, bool (n,), in the index of a pandas data frame, or their numbers: list of str."""
+    labels = X.index if hasattr(X, "iloc") else range(len(chosen))
+    return [str(label) for label, is_chosen in zip(labels, chosen.tolist(), strict=True) if is_chosen]
+
+
 def in_words(names):
     """Names as a list in words: "a", "a and b", "a, b and c"."""
     return " and ".join([", ".join(names[:-1])] * (len(names) > 1) + names[-1:])

@@ -138,7 +138,7 @@ def test_reprs_say_what_is_drawn():
         "is 0.6912, with all rows 0.644.": DecidingRowsDisplay.from_estimator(
             estimator, X, "weight[0]", threshold=0.69
         ),
-        "InfluenceDisplay: d weight[0] / d weight of the point; 240 points over x0 and x1": (
+        "InfluenceDisplay: change of weight[0] per copy of the row; 240 points over x0 and x1": (
             InfluenceDisplay.from_estimator(estimator, X, target="weights", perturb="weight")
         ),
         "PosteriorIntervalDisplay: 90 % intervals of weights by LRVB and mean field; 1 panel, 2 parameters. "

@@ -110,7 +110,7 @@ def test_points_have_the_colours_of_their_influence(covariance_type, target):
     index, name = parameter_entry(estimator, target, 1, 1)
     expected = estimator.influence(X, target=target)[:, *index, 0]
     assert_equal_to_rounding(display.influence, expected)
-    assert display.label == f"d {name} / d x0 of the point"
+    assert display.label == f"change of {name} per unit of x0"
     assert display.colorbar_.ax.get_ylabel() == display.label
     colours = display.points_.get_array()
     assert np.all(np.diff(np.abs(colours)) >= 0)  # the largest on top
@@ -125,7 +125,7 @@ def test_points_move_in_their_own_feature_if_none_is_named():
     assert_equal_to_rounding(display.influence, estimator.influence(X)[:, 1, 1, 1])
     display = InfluenceDisplay.from_estimator(estimator, X, target="covariances", feature=(1, 0))
     assert_equal_to_rounding(display.influence, estimator.influence(X, target="covariances")[:, 0, 0, 1, 1])
-    assert display.label == "d covariance[0,x0,x1] / d x1 of the point"
+    assert display.label == "change of covariance[0,x0,x1] per unit of x1"
 
 
 @each_covariance_type
@@ -220,9 +220,9 @@ def test_data_frames_bring_their_names(frame):
     )
     assert (
         display.label
-        == "d precision[0,a rather long name,a rather long name] / d a rather long name of the point"
+        == "change of precision[0,a rather long name,a rather long name] per unit of a rather long name"
     )
-    assert display.colorbar_.ax.get_ylabel() == display.label.replace(" / ", "\n/ ")  # it is long
+    assert display.colorbar_.ax.get_ylabel() == display.label.replace(" per ", "\nper ")  # it is long
     assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("b", "a rather long name")
     plain = InfluenceDisplay.from_estimator(
         mixture({}).fit(X), X, target="precisions", kind="landscape", features=(1, 0), grid_resolution=7
@@ -263,7 +263,7 @@ def test_weight_influence_at_points(covariance_type, target):
     index, name = parameter_entry(estimator, target, 1, 1)
     expected = estimator.influence(X, target=target, perturb="weight")[:, *index]
     assert_equal_to_rounding(display.influence, expected)
-    assert display.label == f"d {name} / d weight of the point"
+    assert display.label == f"change of {name} per copy of the row"
 
 
 @each_covariance_type
@@ -318,7 +318,7 @@ def test_features_by_name_are_those_by_number():
     by_number = InfluenceDisplay.from_estimator(
         estimator, rows, target="precisions", feature=(2, 0), along=1, features=(1, 2)
     )
-    assert by_name.label == by_number.label == "d precision[0,a,c] / d b of the point"
+    assert by_name.label == by_number.label == "change of precision[0,a,c] per unit of b"
     np.testing.assert_array_equal(by_name.influence, by_number.influence)
     np.testing.assert_array_equal(by_name.points, by_number.points)
     assert by_name.xlabel == "b"
@@ -338,7 +338,7 @@ def test_long_names_are_broken_between_words_and_fit_beside_their_axes():
             label, whole = axis.label.get_window_extent(), display.figure_.bbox
             assert whole.x0 <= label.x0 <= label.x1 <= whole.x1
             assert whole.y0 <= label.y0 <= label.y1 <= whole.y1
-        assert "average_monthly_electricity_\n" in display.ax_.get_xlabel()
+        assert "_\n" in display.ax_.get_xlabel()
 
 
 # Over one feature.
@@ -352,7 +352,7 @@ def test_over_one_feature_the_influence_is_the_y_axis():
     assert_equal_to_rounding(drawn[np.argsort(drawn[:, 0])], expected[np.argsort(X[:, 1])])
     assert display.colorbar_ is None
     assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("x1", display.label)
-    assert repr(display) == "InfluenceDisplay: d mean[1,x0] / d x0 of the point; 240 points over x1"
+    assert repr(display) == "InfluenceDisplay: change of mean[1,x0] per unit of x0; 240 points over x1"
 
 
 @pytest.mark.parametrize("perturb", ["location", "weight"])
@@ -375,10 +375,61 @@ def test_the_weight_of_noise_is_named():
     )
     expected = estimator.influence(overlapping(), target="weights", perturb="weight")[:, -1]
     np.testing.assert_allclose(display.influence, expected, rtol=1e-12)
-    assert display.label == "d weight[noise] / d weight of the point"
+    assert display.label == "change of weight[noise] per copy of the row"
     with pytest.raises(ValueError, match="component='noise' is for target='weights'"):
         InfluenceDisplay.from_estimator(estimator, overlapping(), component="noise")
     with pytest.raises(ValueError, match=r"component='noise' is for .* of a fit with noise"):
         InfluenceDisplay.from_estimator(
             mixture({}).fit(overlapping()), overlapping(), target="weights", component="noise"
         )
+
+
+# Rows by name, and rows with missing values.
+
+
+@pytest.mark.parametrize("kind", ["points", "landscape"])
+def test_the_rows_that_lead_are_named_by_the_index_or_by_number(kind):
+    labels = [f"village ${i}$" for i in range(len(X))]
+    rows = pd.DataFrame(X, columns=["a", "b"], index=labels)
+    influence = mixture({}).fit(X).influence(X)[:, 0, 0, 0]
+    first = np.argsort(-np.abs(influence))[:5]
+    for table, names in ((rows, [labels[i] for i in first]), (X, [str(i) for i in first])):
+        estimator = mixture({}).fit(table)
+        display = InfluenceDisplay.from_estimator(estimator, table, kind=kind, grid_resolution=5)
+        display.figure_.canvas.draw()
+        title = display.ax_.get_title().replace("\n", " ").replace(r"\$", "$").replace("\N{MINUS SIGN}", "-")
+        listed = ", ".join(f"{name} ({influence[i]:.2g})" for name, i in zip(names, first, strict=True))
+        assert title == f"largest influence: {listed}"
+        assert list(display.names_) == [name for name in names if name in display.names_]
+        assert len(display.names_) >= 3
+        for name, text in display.names_.items():
+            np.testing.assert_allclose(text.xy, X[first[names.index(name)]])
+        boxes = [text.get_window_extent() for text in display.names_.values()]
+        assert not any(one.overlaps(other) for i, one in enumerate(boxes) for other in boxes[:i])
+
+
+def test_rows_without_influence_are_not_named():
+    nothing = InfluenceDisplay(points=X[:5], influence=np.zeros(5), label="nothing").plot()
+    assert not nothing.names_ and not nothing.ax_.get_title()
+
+
+def test_rows_with_a_missing_value_are_at_the_edge_and_those_without_influence_are_counted():
+    rows = X.copy()
+    rows[:9, 0] = rows[6:20, 1] = np.nan
+    estimator = mixture({}).fit(rows)
+    for perturb, n_ticks, n_left_out in (("weight", [11, 6], 3), ("location", [11], 9)):
+        display = InfluenceDisplay.from_estimator(estimator, rows, perturb=perturb)
+        display.figure_.canvas.draw()
+        assert [len(ticks.get_offsets()) for ticks in display.ticks_] == n_ticks
+        influence = estimator.influence(rows, perturb=perturb).reshape(len(rows), 2, 2, -1)[:, 0, 0, 0]
+        at_lower_edge = display.ticks_[0]
+        order = np.argsort(at_lower_edge.get_offsets()[:, 0])
+        expected = np.argsort(rows[9:20, 0]) + 9
+        assert_equal_to_rounding(at_lower_edge.get_array()[order], influence[expected])
+        assert at_lower_edge.get_clim() == display.points_.get_clim()
+        counted = f"a value is missing: {sum(n_ticks)} rows at the edge, {n_left_out} not drawn"
+        assert display.ax_.get_title().split("\n")[-1] == counted
+    over_one = InfluenceDisplay.from_estimator(estimator, rows, perturb="weight", features=[0])
+    assert len(over_one.ticks_[0].get_offsets()) == 9
+    with pytest.raises(ValueError, match="No row of X has values of all features that span the plot"):
+        InfluenceDisplay.from_estimator(estimator, np.column_stack([X[:, 0], X[:, 0] * np.nan]))

@@ -122,7 +122,9 @@ def test_panels_of_several_targets_name_them():
         of_type("full"), target=["weights", "means"], features=[1]
     )
     assert [panel.get_xlabel() for panel in display.axes_.flat] == ["weight", "mean of x1"]
-    assert display.legend_.get_title().get_text() == "95 % intervals of weights, means"
+    title = display.legend_.get_title().get_text().replace("\n", " ")
+    assert title == f"95 % intervals of weights, means. {display.note}"
+    assert display.note.startswith("Linear response is good")
 
 
 def test_panels_have_their_own_scales():
@@ -270,6 +272,27 @@ def test_the_legend_is_above_the_panels_and_leaves_them_alone():
         legend = display.legend_.get_window_extent()
         assert legend.y0 >= max(panel.y1 for panel in panels)
         assert legend.y1 <= display.figure_.bbox.y1
+
+
+def test_labels_of_ticks_have_room_in_any_units():
+    # Many panels, long names, and numbers that are very small, very large, or nearly the same.
+    names = ["concentration of ozone (ppm)", "price in euros", "year"]
+    rows = three_blobs(90) * [1e-6, 3e7, 1.0] + [0.0, 0.0, 2000.0]
+    estimator = mixture({"reg_covar": 0.0}, n_components=3).fit(pd.DataFrame(rows, columns=names))
+    display = PosteriorIntervalDisplay.from_estimator(estimator, target="all", methods=BOTH)
+    display.figure_.canvas.draw()
+    assert display.axes_.size >= 10
+    for row in display.axes_:
+        boxes = []
+        for panel in filter(None, row):
+            low, high = panel.get_xlim()
+            ticks = zip(panel.get_xticks(), panel.get_xticklabels(), strict=True)
+            shown = [label for place, label in ticks if low <= place <= high]
+            assert shown and not panel.xaxis.offsetText.get_visible()
+            boxes += [label.get_window_extent() for label in [*shown, panel.xaxis.label]]
+        assert not any(one.overlaps(other) for i, one in enumerate(boxes) for other in boxes[:i])
+    means = {panel.get_xlabel().replace("\n", " "): panel for panel in display.axes_.flat if panel}
+    assert "mean of concentration of ozone (ppm) (\N{MULTIPLICATION SIGN} 1e\N{MINUS SIGN}6)" in means
 
 
 @each_covariance_type
