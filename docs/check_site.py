@@ -51,6 +51,9 @@ FIRST_FOUND = {
     "polca": "guide/from_polca_or_stepmix",
     "stepmix": "guide/from_polca_or_stepmix",
     "hierarchical model": "guide/your_own_model",
+    "plot": "guide/pictures",
+    "visualization": "guide/pictures",
+    "scatter plot": "guide/pictures",
     "installation": "getting_started",
 }
 

@@ -110,8 +110,8 @@ print(f"and its variance of the sepal width by {spread[1]:+.2f}")
 
 # %%
 # A display draws that influence for all flowers at once, here on the mean width of the
-# sepals: blue flowers lower it, red ones raise it. Flower 41 has the petals of its
-# cluster and by far its narrowest sepals.
+# sepals: blue flowers lower it, red ones raise it. It names those that move it most.
+# Flower 41 has the petals of its cluster and by far its narrowest sepals.
 display = InfluenceDisplay.from_estimator(
     mixture,
     X,
@@ -120,8 +120,6 @@ display = InfluenceDisplay.from_estimator(
     perturb="weight",
     features=("sepal length", "sepal width"),
 )
-odd = tuple(X.iloc[first, :2])
-display.ax_.annotate(f"flower {first}", odd, (8, -12), textcoords="offset points")
 display.ax_.set_title(f"Who moves the mean sepal width of cluster {k}?")
 plt.show()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import textwrap
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -52,7 +52,6 @@ _CORNER_INCHES = 9.0  # Of a corner plot of few features.
 _LEAST_PANEL_INCHES = 1.3
 _MOST_BINS = 60
 _FIGURE_INCHES = 7.4, 4.8  # Of a plane or a line, with the legend beside it.
-_MOST_CHARACTERS = 145  # Of what the legend says of the error bars.
 _LEGEND_INCHES = 2.3  # Longer lines of the legend are broken.
 # Credible regions in the legend.
 _REGION: dict[str, Any] = {"marker": "o", "markersize": 8, "color": "0.5", "markeredgecolor": "black"}
@@ -118,7 +117,7 @@ class ComponentDisplay:
         Degrees of freedom of the components, if they are Student's t; None means that they are normal.
 
     note : str, default='By linear response.'
-        What the error bars are and how good, for the legend.
+        What the error bars are and how good. The legend has the first words.
 
     Attributes
     ----------
@@ -479,7 +478,8 @@ class ComponentDisplay:
         looks = [(k, f"{k}", {"linewidth": 1.2, **styles[k]}) for k in shown]
         for k, name, look in looks + [(-1, "noise", _NOISE)] * has_noise:
             entries.append((f"{name}: weight {self.weights[k]:.3f} ± {self.weights_std[k]:.3f}", look))
-        note = textwrap.shorten(f"± 1 sd. {self.note}", _MOST_CHARACTERS, placeholder=" ...")
+        more = ": see posterior_summary" if "posterior_summary" in self.note else ""
+        note = f"± 1 sd. {re.split('[:.]', self.note)[0]}{more}"
         entries.append((wrapped(note, _LEGEND_INCHES), _TEXT))
         if not is_line:
             of_what = "sd of a component" if self.tails is None else "scales of a t component"
@@ -507,8 +507,8 @@ class ComponentDisplay:
         which = "both values" if n_shown == 2 else "a value" if n_shown == 1 else "all values"
         entries = [(f"{n_whole} of {len(n_missing)} rows have {which}", _TEXT)]
         if n_ticks:
-            entries.append((f"{n_ticks} rows: at the edge, where\none of two values is missing", _TICK))
-        return entries + [(f"{n_without} rows have none: not drawn", _TEXT)] * bool(n_without)
+            entries.append((f"{n_ticks} at the edge, where one\nof two values is missing", _TICK))
+        return entries + [(f"{n_without} not drawn: no value", _TEXT)] * bool(n_without)
 
     def __repr__(self) -> str:
         shown = np.flatnonzero(self.counts >= 0.5).tolist()

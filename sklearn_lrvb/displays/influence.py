@@ -397,7 +397,7 @@ class InfluenceDisplay:
         lines = [f"largest influence: {', '.join(values)}".replace("-", "\N{MINUS SIGN}")] if values else []
         n_ticks = int(np.isnan(self.points).any(axis=1).sum())
         if n_ticks or self.n_left_out:
-            lines.append(f"a value is missing: {n_ticks} rows at the edge, {self.n_left_out} not drawn")
+            lines.append(f"a value is missing: {n_ticks} at the edge, {self.n_left_out} not drawn")
         inches = panel_width(self.ax_)
         self.ax_.set_title("\n".join(wrapped(line, inches) for line in lines), fontsize="small")
 

@@ -378,8 +378,8 @@ def test_rows_with_a_missing_value_are_ticks_at_the_edge_and_all_are_counted():
         texts = [text.get_text() for text in display.legend_.get_texts()]
         assert texts[-3:] == [
             "220 of 240 rows have both values",
-            "17 rows: at the edge, where\none of two values is missing",
-            "3 rows have none: not drawn",
+            "17 at the edge, where one\nof two values is missing",
+            "3 not drawn: no value",
         ]
 
 
@@ -393,10 +393,10 @@ def test_rows_with_missing_values_are_counted_over_one_feature_and_over_many():
 
     assert last_of_legend(2, features=[1]) == [
         "226 of 240 rows have a value",
-        "14 rows have none: not drawn",
+        "14 not drawn: no value",
     ]
     assert last_of_legend(2, features=[0, 1, 2])[0] == "220 of 240 rows have all values"
-    assert last_of_legend(1, features=[0, 1, 2])[0].startswith("20 rows: at the edge")
+    assert last_of_legend(1, features=[0, 1, 2])[0].startswith("20 at the edge")
     assert last_of_legend(1, features=[2]) == ["95 % interval of its mean"]
 
 
@@ -414,4 +414,5 @@ def test_the_legend_says_how_good_its_error_bars_are_before_and_after_a_check():
         assert ("posterior_summary draws from the exact posterior" in before.note) == (state != "good")
         assert ComponentDisplay.from_estimator(estimator).note == before.note
         texts = [text.get_text().replace("\n", " ") for text in before.legend_.get_texts()]
-        assert f"± 1 sd. {before.note}" in texts
+        words = {"good": "is good", "wrong": "may be wrong: see posterior_summary"}
+        assert f"± 1 sd. Linear response {words[state]}" in texts

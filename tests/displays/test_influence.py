@@ -427,7 +427,7 @@ def test_rows_with_a_missing_value_are_at_the_edge_and_those_without_influence_a
         expected = np.argsort(rows[9:20, 0]) + 9
         assert_equal_to_rounding(at_lower_edge.get_array()[order], influence[expected])
         assert at_lower_edge.get_clim() == display.points_.get_clim()
-        counted = f"a value is missing: {sum(n_ticks)} rows at the edge, {n_left_out} not drawn"
+        counted = f"a value is missing: {sum(n_ticks)} at the edge, {n_left_out} not drawn"
         assert display.ax_.get_title().split("\n")[-1] == counted
     over_one = InfluenceDisplay.from_estimator(estimator, rows, perturb="weight", features=[0])
     assert len(over_one.ticks_[0].get_offsets()) == 9
