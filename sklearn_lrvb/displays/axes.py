@@ -3,6 +3,7 @@
 import textwrap
 
 import numpy as np
+from sklearn.utils._optional_dependencies import check_matplotlib_support
 
 # The palette of Okabe and Ito, which all kinds of colour vision can tell apart, without its yellow and black.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -26,6 +27,7 @@ _LABEL_SHARES = (0.6, 0.85)
 
 def given_or_new(ax):
     """The given axes, or those of a new figure whose layout makes room for a legend beside them."""
+    check_matplotlib_support("The plot of a display")
     import matplotlib.pyplot as plt
 
     return plt.subplots(layout="constrained")[1] if ax is None else ax
@@ -45,6 +47,7 @@ def panel_grid(ax, shape, figsize, strip=0.0, heights=None):
     strip : float, inches of the empty axes above several panels; 0 for none
     heights : list of float or None, inches of the rows of panels; None means that all have the same
     """
+    check_matplotlib_support("The plot of a display")
     import matplotlib.pyplot as plt
 
     if ax is None:

@@ -211,7 +211,6 @@ class ClassProfilesDisplay:
         display : ClassProfilesDisplay
             The display itself.
         """
-        check_matplotlib_support(f"{type(self).__name__}.plot")
         n_columns = min(_MOST_PANELS_IN_A_ROW, len(self.panels))
         n_rows = -(-len(self.panels) // n_columns)
         in_rows = [self.panels[row * n_columns : (row + 1) * n_columns] for row in range(n_rows)]

@@ -328,7 +328,6 @@ class ComponentDisplay:
             If `interval`, `components` or `min_count` are invalid, or if a corner plot is to be drawn on an
             `ax` that has no place in a grid of subplots.
         """
-        check_matplotlib_support(f"{type(self).__name__}.plot")
         require_interval(interval)
         shown = checked_components(components, self.counts, min_count)
         styles = _styles(self.counts < min_count)

@@ -16,6 +16,7 @@ from sklearn_lrvb.displays.axes import (
     styled,
     write_beside,
 )
+from sklearn_lrvb.displays.result import ResultDisplay
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,14 +25,13 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from sklearn_lrvb import LRVBGaussianMixture
-    from sklearn_lrvb.mixtures.conclusions.deciding_rows import DecidingRows
 
 _REFITS: dict[str, Any] = {"color": COLORS[0], "marker": "o", "markersize": 5, "linestyle": "none"}
 _FIRST_ORDER: dict[str, Any] = {"color": COLORS[1], "linewidth": 1.2, "linestyle": "dashed"}
 _RING: dict[str, Any] = {"marker": "o", "markersize": 13, "color": "black", "markerfacecolor": "none"}
 
 
-class DecidingRowsDisplay:
+class DecidingRowsDisplay(ResultDisplay):
     """A conclusion against the number of rows that are left out, by first order and in refits.
 
     The dashed line is the prediction of influence from the fit to all rows. The points are refits, in which
@@ -81,9 +81,6 @@ class DecidingRowsDisplay:
     >>> len(display.result.rows)
     12
     """
-
-    def __init__(self, *, result: DecidingRows) -> None:
-        self.result = result
 
     @classmethod
     def from_estimator(
@@ -146,29 +143,6 @@ class DecidingRowsDisplay:
         )
         return cls(result=result).plot(ax=ax, **kwargs)
 
-    @classmethod
-    def from_result(cls, result: DecidingRows, *, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Plot a search that was made already.
-
-        Parameters
-        ----------
-        result : DecidingRows
-            What :meth:`LRVBGaussianMixture.deciding_rows` returned.
-
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
-
-        **kwargs : dict
-            Keyword arguments of matplotlib's `plot`, which draws the refits.
-
-        Returns
-        -------
-        display : DecidingRowsDisplay
-            The display, drawn.
-        """
-        check_matplotlib_support(f"{cls.__name__}.from_result")
-        return cls(result=result).plot(ax=ax, **kwargs)
-
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw the search again, on the same or other axes.
 
@@ -185,7 +159,6 @@ class DecidingRowsDisplay:
         display : DecidingRowsDisplay
             The display itself.
         """
-        check_matplotlib_support(f"{type(self).__name__}.plot")
         from matplotlib.lines import Line2D
         from matplotlib.ticker import MaxNLocator
 
@@ -213,6 +186,3 @@ class DecidingRowsDisplay:
         label_axes(ax, f"{result.unit} left out, of {of}", result.conclusion)
         self.legend_ = draw_legend(ax, "above", 3, fontsize="small")
         return self
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}: {self.result.verdict}"

@@ -309,7 +309,6 @@ class InfluenceDisplay:
         ValueError
             If `vmax` is not positive and finite.
         """
-        check_matplotlib_support(f"{type(self).__name__}.plot")
         if vmax is not None and not (isinstance(vmax, Real) and 0 < vmax < np.inf):
             raise ValueError(f"vmax must be positive and finite, got {vmax!r}.")
         from matplotlib.ticker import MaxNLocator

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
 from sklearn_lrvb.displays.axes import COLORS, draw_legend, panel_grid, panel_width, styled, write_beside
+from sklearn_lrvb.displays.result import ResultDisplay
 from sklearn_lrvb.mixtures.conclusions.model_choice import number_of_clusters
 from sklearn_lrvb.mixtures.conclusions.number_of_clusters import CRITERIA
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from sklearn_lrvb import LRVBGaussianMixture
-    from sklearn_lrvb.mixtures.conclusions.number_of_clusters import NumberOfClusters
 
 _MOST_DIFFERENCES = 12  # Differences from the best are written at the points of up to this many fits.
 _MOST_TICKS = 16
@@ -45,7 +45,7 @@ _CROSS: dict[str, Any] = {"marker": "x", "color": "black"}
 _ARROW: dict[str, Any] = {"marker": "^", "color": "black", "markerfacecolor": "none", "markersize": 10}
 
 
-class ModelChoiceDisplay:
+class ModelChoiceDisplay(ResultDisplay):
     """How probable every number of clusters is, and other scores of each.
 
     A panel for each criterion: bars are P(K | X) with one standard error, and beside them, hatched, what it
@@ -100,9 +100,6 @@ class ModelChoiceDisplay:
     >>> display.result.best
     2
     """
-
-    def __init__(self, *, result: NumberOfClusters) -> None:
-        self.result = result
 
     @classmethod
     def from_estimator(
@@ -169,39 +166,6 @@ class ModelChoiceDisplay:
         )
         return cls(result=result).plot(ax=ax, bar_kw=bar_kw, **kwargs)
 
-    @classmethod
-    def from_result(
-        cls,
-        result: NumberOfClusters,
-        *,
-        ax: Axes | None = None,
-        bar_kw: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Plot a comparison that was made already.
-
-        Parameters
-        ----------
-        result : NumberOfClusters
-            What :func:`~sklearn_lrvb.number_of_clusters` returned.
-
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure. Several panels take the place of the axes.
-
-        bar_kw : dict, default=None
-            Keyword arguments of matplotlib's `bar`, which draws the probabilities.
-
-        **kwargs : dict
-            Keyword arguments of matplotlib's `plot`, which draws the points and lines.
-
-        Returns
-        -------
-        display : ModelChoiceDisplay
-            The display, drawn.
-        """
-        check_matplotlib_support(f"{cls.__name__}.from_result")
-        return cls(result=result).plot(ax=ax, bar_kw=bar_kw, **kwargs)
-
     def plot(self, ax: Axes | None = None, bar_kw: dict[str, Any] | None = None, **kwargs: Any) -> Self:
         """Draw the comparison again, on the same or other axes.
 
@@ -226,7 +190,6 @@ class ModelChoiceDisplay:
         ValueError
             If there are several panels, and `ax` has no place in a grid of subplots.
         """
-        check_matplotlib_support(f"{type(self).__name__}.plot")
         result, criteria = self.result, self.result.criteria
         self.ax_, self.axes_, _ = panel_grid(ax, (len(criteria), 1), (6.4, 0.6 + 2.6 * len(criteria)))
         self.figure_ = self.ax_.figure
@@ -328,9 +291,6 @@ class ModelChoiceDisplay:
         handles += [Line2D([], [], linestyle="none", label=label, **style) for label, style in marks]
         n_columns = 2 if panel_width(self.axes_[0, 0]) > _WIDE else 1
         return draw_legend(self.axes_[0, 0], "above", n_columns, handles=handles, fontsize="small")
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}: {self.result.verdict}"
 
 
 def _within(shares, errors):

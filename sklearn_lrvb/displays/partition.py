@@ -9,13 +9,13 @@ from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.displays.axes import given_or_new, label_axes, styled
+from sklearn_lrvb.displays.result import ResultDisplay
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
     from sklearn_lrvb import LRVBGaussianMixture
-    from sklearn_lrvb.mixtures.conclusions.partitions import PartitionPosterior
 
 _MOST_ROWS = 300  # More are not told apart in a figure of usual size.
 _LEAST_SHARE = 0.04  # Share of the rows from which on there is room for a cluster's number.
@@ -24,7 +24,7 @@ _MATRIX: dict[str, Any] = {"cmap": "Blues", "vmin": 0.0, "vmax": 1.0, "interpola
 _BOUNDARY: dict[str, Any] = {"color": "black", "linewidth": 0.8}
 
 
-class PartitionDisplay:
+class PartitionDisplay(ResultDisplay):
     """How probable it is that rows belong together: the co-clustering matrix, with rows in clusters.
 
     Lines divide the rows into the clusters of the partition that stands for the posterior. A square on the
@@ -70,9 +70,6 @@ class PartitionDisplay:
     >>> display.result.cluster_sizes
     array([100,  50])
     """
-
-    def __init__(self, *, result: PartitionPosterior) -> None:
-        self.result = result
 
     @classmethod
     def from_estimator(
@@ -131,29 +128,6 @@ class PartitionDisplay:
         )
         return cls(result=result).plot(ax=ax, **kwargs)
 
-    @classmethod
-    def from_result(cls, result: PartitionPosterior, *, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Plot a result that is there already.
-
-        Parameters
-        ----------
-        result : PartitionPosterior
-            What :meth:`LRVBGaussianMixture.partition_posterior` returned.
-
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
-
-        **kwargs : dict
-            Keyword arguments of matplotlib's `imshow`, which draws the matrix.
-
-        Returns
-        -------
-        display : PartitionDisplay
-            The display, drawn.
-        """
-        check_matplotlib_support(f"{cls.__name__}.from_result")
-        return cls(result=result).plot(ax=ax, **kwargs)
-
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw the matrix again, on the same or other axes.
 
@@ -170,7 +144,6 @@ class PartitionDisplay:
         display : PartitionDisplay
             The display itself.
         """
-        check_matplotlib_support(f"{type(self).__name__}.plot")
         from matplotlib.image import AxesImage
 
         result = self.result
@@ -193,6 +166,3 @@ class PartitionDisplay:
         label_axes(ax, f"rows by cluster, {len(labels)} of {result.n_rows}", "rows by cluster")
         self.colorbar_ = self.figure_.colorbar(self.image_, ax=ax, label="probability to be together")
         return self
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}: {self.result.verdict}"

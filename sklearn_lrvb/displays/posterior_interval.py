@@ -324,7 +324,6 @@ response is good: sds within 10 %, means within 0.2 sd.
         ValueError
             If there are several panels, and `ax` has no place in a grid of subplots.
         """
-        check_matplotlib_support(f"{type(self).__name__}.plot")
         labels = list(dict.fromkeys(self.panels.tolist()))
         rows = [list(dict.fromkeys(self.components[self.panels == label].tolist())) for label in labels]
         shape, (width, height) = _layout(labels, max(map(len, rows)), len(self.lower))

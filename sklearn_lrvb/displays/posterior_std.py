@@ -189,7 +189,6 @@ class PosteriorStdDisplay:
             The display itself. Standard deviations of zero, such as that of the log weight of a single
             component, and those that are not finite cannot be shown on logarithmic axes and are left out.
         """
-        check_matplotlib_support(f"{type(self).__name__}.plot")
         self.ax_ = given_or_new(ax)
         self.figure_ = self.ax_.figure
         self.lrvb_points_: dict[str, PathCollection] = {}
