@@ -1,9 +1,15 @@
 """How all displays draw: colours, markers and line styles, axes, grids of panels, ticks, rows, legends."""
 
+from __future__ import annotations
+
 import textwrap
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # The palette of Okabe and Ito, which all kinds of colour vision can tell apart, without its yellow and black.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -23,6 +29,43 @@ _TICK_AREA = 50  # Square points, of ticks at the edges that stand for rows.
 _CROWD = 1000  # Rows from which on points are drawn smaller, so that they do not cover each other.
 # Full-size labels are larger than small print, and a legend or colour bar takes some of the axes' width.
 _LABEL_SHARES = (0.6, 0.85)
+
+
+class ResultDisplay:
+    """A display of one result, which is kept as `result` and has a `verdict`. A subclass has `plot`."""
+
+    def __init__(self, *, result: Any) -> None:
+        self.result = result
+
+    @classmethod
+    def from_result(cls, result: Any, *, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Plot a result that is there already.
+
+        Parameters
+        ----------
+        result : object
+            What the method returned that is named under *Parameters* of the class.
+
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure. Several panels take the place of the axes.
+
+        **kwargs : dict
+            As in :meth:`plot`.
+
+        Returns
+        -------
+        display : instance of the class
+            The display, drawn.
+        """
+        check_matplotlib_support(f"{cls.__name__}.from_result")
+        return cls(result=result).plot(ax=ax, **kwargs)
+
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Draw the result on some axes, or on a new figure."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}: {self.result.verdict}"
 
 
 def given_or_new(ax):

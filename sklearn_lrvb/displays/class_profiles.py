@@ -8,17 +8,8 @@ import numpy as np
 from scipy.stats import entropy, norm, poisson
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
-from sklearn_lrvb.displays.axes import (
-    COLORS,
-    MARKERS,
-    MOST_PANELS,
-    draw_legend,
-    label_values,
-    panel_grid,
-    panel_width,
-    styled,
-    wrapped,
-)
+from sklearn_lrvb.displays.axes import COLORS, MARKERS, MOST_PANELS
+from sklearn_lrvb.displays.forest import Forest, Kind, Panel
 from sklearn_lrvb.displays.selection import check_kind
 from sklearn_lrvb.latent_class.estimator import LRVBLatentClassMixture
 from sklearn_lrvb.mixtures.model import occupied
@@ -28,19 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-_MOST_PANELS_IN_A_ROW = 3
-_PANEL_INCHES = 3.2  # Width of a panel with its labels.
-_VALUE_INCHES, _CLASS_INCHES = 0.1, 0.11  # Height of a category, and of each class in it.
-_BETWEEN_INCHES, _LINE_INCHES = 0.65, 0.16  # Between rows of panels, and for a line of a name.
-_LEGEND_INCHES = 0.6
-_MOST_CLASSES_IN_A_LINE = 5
-_SPREAD = 0.7  # Of the classes' markers about a category, in units of the distance between categories.
-_TITLE_SHARE = 0.8  # Titles are larger than small print.
-_LEGEND_BESIDE_INCHES = 2.3
-_NAME_INCHES = 1.1  # Longer names of categories are broken.
+_MOST_COLUMNS, _PANEL_INCHES = 3, 3.2
 _REACH = 2.0  # Standard deviations of the column to both sides of its mean, on the axis of numbers.
-
-_MARKER: dict[str, Any] = {"markersize": 4.5, "linestyle": "none", "capsize": 2.0, "elinewidth": 1.2}
 
 
 class Profile(NamedTuple):
@@ -95,14 +75,20 @@ class ClassProfilesDisplay:
 
     Attributes
     ----------
-    errorbars_ : list of list of matplotlib ErrorbarContainer
+    intervals_ : list of list of matplotlib LineCollection
         By panel and class.
+
+    points_ : list of list of matplotlib Line2D
+        The means, likewise.
+
+    legend_ : matplotlib Legend
+        Above the panels.
 
     ax_ : matplotlib Axes
         The only panel, or the axes whose place the panels take.
 
     axes_ : ndarray of matplotlib Axes
-        The panels.
+        The panels; None where the last row is not full.
 
     figure_ : matplotlib Figure
         Their figure.
@@ -157,7 +143,7 @@ class ClassProfilesDisplay:
             The axes whose place the panels take; None makes a new figure.
 
         **kwargs : dict
-            Keyword arguments of matplotlib's `errorbar`.
+            Keyword arguments of matplotlib's `hlines`, which draws the intervals.
 
         Returns
         -------
@@ -204,71 +190,30 @@ class ClassProfilesDisplay:
             The axes whose place the panels take; None makes a new figure.
 
         **kwargs : dict
-            Keyword arguments of matplotlib's `errorbar`.
+            Keyword arguments of matplotlib's `hlines`, which draws the intervals.
 
         Returns
         -------
         display : ClassProfilesDisplay
             The display itself.
         """
-        n_columns = min(_MOST_PANELS_IN_A_ROW, len(self.panels))
-        n_rows = -(-len(self.panels) // n_columns)
-        in_rows = [self.panels[row * n_columns : (row + 1) * n_columns] for row in range(n_rows)]
-        of_value = _VALUE_INCHES + _CLASS_INCHES * len(self.classes)
-        heights = [0.2 + of_value * max(len(panel.values) for panel in row) for row in in_rows]
-        lines = [max(self._title(panel, _PANEL_INCHES).count("\n") for panel in row) for row in in_rows]
-        width = _PANEL_INCHES * max(n_columns, 2)
-        title = wrapped(self._legend_title(), width if len(self.panels) > 1 else _LEGEND_BESIDE_INCHES)
-        n_lines = title.count("\n") + (len(self.classes) - 1) // _MOST_CLASSES_IN_A_LINE
-        strip = _LEGEND_INCHES + _LINE_INCHES * n_lines
-        figsize = width, strip + sum(heights) + sum(_BETWEEN_INCHES + _LINE_INCHES * n for n in lines)
-        ax, axes, above = panel_grid(ax, (n_rows, n_columns), figsize, strip, heights)
-        self.ax_, self.figure_, self.axes_, self.errorbars_ = ax, ax.figure, axes, []
-        for panel, profile in zip(axes.flat, self.panels, strict=False):
-            self.errorbars_.append(self._draw(panel, profile, kwargs))
-        for panel in axes.flat[len(self.panels) :]:
-            panel.set_axis_off()
-        options = {"fontsize": "small", "title": title, "title_fontsize": "small", "alignment": "left"}
-        if above is None:
-            draw_legend(axes.flat[0], "beside", **options)
-        else:
-            options |= {"ncols": min(len(self.classes), _MOST_CLASSES_IN_A_LINE), "loc": "upper left"}
-            legend = above.legend(self.errorbars_[0], self.classes, frameon=False, **options)
-            legend.set_in_layout(False)  # Its axes have the height that it needs.
-        return self
-
-    def _draw(self, panel, profile, kwargs):
-        """Draw the classes of one column: list of ErrorbarContainer."""
-        from matplotlib.lines import Line2D
-
-        places, drawn, width = np.arange(len(profile.values)), [], panel_width(panel)
-        n_classes = len(self.classes)
-        offsets = _SPREAD * (np.arange(n_classes) - 0.5 * (n_classes - 1)) / n_classes
-        for k, (label, offset) in enumerate(zip(self.classes, offsets, strict=True)):
-            mean, lower, upper = profile.numbers[:, k]
-            look = {"color": COLORS[k % len(COLORS)], "marker": MARKERS[k % len(MARKERS)], **_MARKER}
-            given = {**look, **styled(Line2D, {}, kwargs)} if kwargs else look
-            errors = np.maximum([mean - lower, upper - mean], 0.0)
-            drawn.append(panel.errorbar(mean, places + offset, xerr=errors, label=label, **given))
-        names = [wrapped(value, _NAME_INCHES) for value in profile.values]
-        panel.set_yticks(places, names, fontsize="small")
-        panel.set(ylim=(len(places) - 0.5, -0.5), xlim=profile.limits)
-        panel.set_title(self._title(profile, width), fontsize="medium", loc="left")
-        panel.tick_params(axis="y", length=0)
-        panel.grid(axis="x", alpha=0.3)
-        panel.spines[["top", "right"]].set_visible(False)
-        label_values(panel, profile.quantity, width)
-        return drawn
-
-    def _title(self, profile, inches):
-        """The name of the column, and how far it separates several classes."""
-        share = f" ({100 * profile.separation:.0f} %)" * (len(self.classes) > 1)
-        return wrapped(f"{profile.name}{share}", _TITLE_SHARE * inches)
-
-    def _legend_title(self):
-        """What the intervals are, and what is in brackets."""
+        several, kinds = len(self.classes) > 1, []
+        for k, name in enumerate(self.classes):
+            color, marker = COLORS[k % len(COLORS)], MARKERS[k % len(MARKERS)]
+            point = {"color": color, "marker": marker, "markersize": 4.5}
+            kinds.append(Kind(name, {"color": color, "linewidth": 1.3}, point))
+        panels = []
+        for profile in self.panels:
+            title = f"{profile.name} ({100 * profile.separation:.0f} %)" if several else profile.name
+            at, numbers = np.arange(len(profile.values)), profile.numbers.swapaxes(0, 1)
+            panels.append(Panel(profile.quantity, title, profile.values, at, numbers, profile.limits))
         separates = "; in brackets: how much of the uncertainty about the class the column alone removes"
-        return self.note + separates * (len(self.classes) > 1)
+        forest = Forest(panels, kinds, self.note + separates * several, _PANEL_INCHES, _MOST_COLUMNS)
+        attributes, drawn = forest.draw(ax, kwargs)
+        vars(self).update(attributes)
+        self.intervals_ = [[lines for lines, _ in panel] for panel in drawn]
+        self.points_ = [[points for _, points in panel] for panel in drawn]
+        return self
 
     def __repr__(self) -> str:
         n_classes, n_columns = len(self.classes), len(self.panels)

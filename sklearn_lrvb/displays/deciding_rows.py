@@ -10,13 +10,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.displays.axes import (
     COLORS,
+    ResultDisplay,
     draw_legend,
     given_or_new,
     label_axes,
     styled,
     write_beside,
 )
-from sklearn_lrvb.displays.result import ResultDisplay
 
 if TYPE_CHECKING:
     from collections.abc import Callable

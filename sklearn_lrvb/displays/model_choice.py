@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
-from sklearn_lrvb.displays.axes import COLORS, draw_legend, panel_grid, panel_width, styled, write_beside
-from sklearn_lrvb.displays.result import ResultDisplay
+from sklearn_lrvb.displays.axes import (
+    COLORS,
+    ResultDisplay,
+    draw_legend,
+    panel_grid,
+    panel_width,
+    styled,
+    write_beside,
+)
 from sklearn_lrvb.mixtures.conclusions.model_choice import number_of_clusters
 from sklearn_lrvb.mixtures.conclusions.number_of_clusters import CRITERIA
 

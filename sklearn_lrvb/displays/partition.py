@@ -8,8 +8,7 @@ import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_lrvb.displays.axes import given_or_new, label_axes, styled
-from sklearn_lrvb.displays.result import ResultDisplay
+from sklearn_lrvb.displays.axes import ResultDisplay, given_or_new, label_axes, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
-from sklearn_lrvb.displays.axes import (
-    MOST_PANELS,
-    draw_legend,
-    label_values,
-    panel_grid,
-    panel_width,
-    styled,
-    wrapped,
-)
+from sklearn_lrvb.displays.axes import MOST_PANELS
+from sklearn_lrvb.displays.forest import Forest, Kind, Panel
 from sklearn_lrvb.displays.selection import (
     all_entries,
     check_kind,
@@ -42,18 +35,9 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
     from numpy.typing import ArrayLike, NDArray
 
-_MOST_COLUMNS = 5
-_PANEL_INCHES, _LABEL_INCHES = 1.75, 1.5
-_ROW_INCHES = 0.17
-_BETWEEN_INCHES = 0.62  # Between rows of panels, for tick labels and names.
-_LINE_INCHES = 0.15  # Of a further line of a name.
-_LEAST_ROWS = 4  # Fewer rows have the height of this many, which the word at their side needs.
-_LEGEND_INCHES = 0.45
-_MOST_CHARACTERS = 180  # Of what the legend says of the intervals.
-_LEAST_WIDTH_INCHES = 4.8
+_MOST_COLUMNS, _PANEL_INCHES = 5, 1.75
+_MOST_CHARACTERS = 230  # Of what the legend says of the intervals.
 _SHARED = "all"  # The row of entries that all components share.
-_INFINITE_MARGIN = 0.1  # How far intervals without end are drawn beyond all else, in units of its width.
-_DODGE = 0.3  # Distance between the intervals of one entry, in units of that between components.
 
 # Label; colour, width and dashes of the interval; marker and size of the mean. Not colours alone tell methods
 # apart, for print.
@@ -324,100 +308,25 @@ response is good: sds within 10 %, means within 0.2 sd.
         ValueError
             If there are several panels, and `ax` has no place in a grid of subplots.
         """
-        labels = list(dict.fromkeys(self.panels.tolist()))
-        rows = [list(dict.fromkeys(self.components[self.panels == label].tolist())) for label in labels]
-        shape, (width, height) = _layout(labels, max(map(len, rows)), len(self.lower))
-        title = self._legend_title(len(labels), width)
-        strip = _LEGEND_INCHES + _LINE_INCHES * title.count("\n")
-        self.ax_, self.axes_, above = panel_grid(ax, shape, (width, height + strip), strip)
-        self.figure_ = self.ax_.figure
-        self.intervals_: dict[str, list[LineCollection]] = {method: [] for method in self.lower}
-        self.points_: dict[str, list[Line2D]] = {method: [] for method in self.lower}
-        for place, panel in enumerate(self.axes_.flat):
-            if place >= len(labels):
-                panel.remove()
-                self.axes_.flat[place] = None
-                continue
-            self._draw_panel(panel, labels[place], rows[place], kwargs)
-            leads = place % shape[1] == 0 or rows[place] != rows[place - 1]
-            self._label_panel(panel, labels[place], rows[place], leads, self.axes_.size > 1)
-        self.legend_ = self._draw_legend(above, title, kwargs)
+        kinds = [_kind(method) for method in self.lower]
+        numbers = np.array([[self.mean[m], self.lower[m], self.upper[m]] for m in self.lower])
+        panels = []
+        for label in dict.fromkeys(self.panels.tolist()):
+            own = self.panels == label
+            rows = list(dict.fromkeys(self.components[own].tolist()))
+            at = np.array([rows.index(row) for row in self.components[own].tolist()])
+            panels.append(Panel(label, "", rows, at, numbers[:, :, own]))
+        of_what = f" of {self.title}" if len(panels) > 1 and self.title else ""
+        title = f"{100 * self.interval:g} % intervals{of_what}{'. ' * bool(self.note)}{self.note}"
+        title = textwrap.shorten(title, _MOST_CHARACTERS, placeholder=" ...")
+        forest = Forest(panels, kinds, title, _PANEL_INCHES, _MOST_COLUMNS, "component")
+        attributes, drawn = forest.draw(ax, kwargs)
+        vars(self).update(attributes)
+        self.intervals_: dict[str, list[LineCollection]] = {}
+        self.points_: dict[str, list[Line2D]] = {}
+        for method, of_panels in zip(self.lower, zip(*drawn, strict=True), strict=True):
+            self.intervals_[method], self.points_[method] = map(list, zip(*of_panels, strict=True))
         return self
-
-    def _draw_panel(self, panel, label, rows, kwargs):
-        """Draw the intervals and the means of all methods in one panel."""
-        from matplotlib.collections import LineCollection
-
-        own = self.panels == label
-        at = np.array([rows.index(component) for component in self.components[own].tolist()], dtype=float)
-        offsets = _DODGE * (np.arange(len(self.lower)) - 0.5 * (len(self.lower) - 1))
-        edges = self._edges(own)
-        for offset, method in zip(offsets, self.lower, strict=True):
-            line, point = _looks(method)
-            ends = np.clip([self.lower[method][own], self.upper[method][own]], *edges)
-            lines = panel.hlines(at + offset, *ends, **styled(LineCollection, line, kwargs))
-            (points,) = panel.plot(self.mean[method][own], at + offset, linestyle="none", zorder=3, **point)
-            self.intervals_[method].append(lines)
-            self.points_[method].append(points)
-        if np.isfinite(edges[0]):
-            panel.set_xlim(left=edges[0])
-        if np.isfinite(edges[1]):
-            panel.set_xlim(right=edges[1])
-
-    def _edges(self, own):
-        """Ends of the panel of some parameters, bool (d,), on sides of infinite intervals; else infinity."""
-        lower, upper, means = (
-            np.concatenate([values[method][own] for method in self.lower])
-            for values in (self.lower, self.upper, self.mean)
-        )
-        all_values = np.concatenate([lower, upper, means])
-        finite = all_values[np.isfinite(all_values)]
-        if not finite.size:
-            return -np.inf, np.inf
-        margin = _INFINITE_MARGIN * np.ptp(finite) or 1.0
-        left = finite.min() - margin if np.isneginf(lower).any() else -np.inf
-        return left, finite.max() + margin if np.isposinf(upper).any() else np.inf
-
-    def _label_panel(self, panel, label, rows, leads, is_small):
-        """Label the rows of a panel where it leads a row of panels, and its axis."""
-        panel.set_ylim(len(rows) - 0.4, -0.6)
-        panel.set_yticks(range(len(rows)), rows if leads else [])
-        panel.grid(axis="y", color="0.9", linewidth=0.8)
-        panel.tick_params(axis="y", length=0)
-        panel.set_axisbelow(True)
-        panel.spines[["top", "right", "left"]].set_visible(False)
-        if leads and rows != [_SHARED]:
-            panel.set_ylabel("component", fontsize="small" if is_small else None)
-        if is_small:
-            label_values(panel, label, _LABEL_INCHES)
-        else:
-            panel.set_xlabel(wrapped(label, panel_width(panel)))
-
-    def _legend_title(self, n_panels, inches):
-        """What the intervals are of, and how good they are, in lines."""
-        of_what = f" of {self.title}" if n_panels > 1 and self.title else ""
-        title = f"{100 * self.interval:g} % intervals{of_what}"
-        title = f"{title}. {self.note}" if self.note else title
-        return wrapped(textwrap.shorten(title, _MOST_CHARACTERS, placeholder=" ..."), inches)
-
-    def _draw_legend(self, above, title, kwargs):
-        """Draw the legend of the methods, above the panels."""
-        from matplotlib.collections import LineCollection
-        from matplotlib.lines import Line2D
-
-        handles = []
-        for method in self.lower:
-            line, point = _looks(method)
-            style = styled(LineCollection, line, kwargs)
-            own = point | {name: style[name] for name in line}
-            handles.append(Line2D([], [], label=_METHODS[method][0], **own))
-        options = {"title": title, "alignment": "left", "fontsize": "small", "title_fontsize": "small"}
-        if above is None:
-            return draw_legend(self.ax_, "above", len(handles), handles=handles, **options)
-        place = {"loc": "upper left", "frameon": False, "ncols": len(handles), "borderaxespad": 0.0}
-        legend = above.legend(handles=handles, **place, **options)
-        legend.set_in_layout(False)  # Its axes have the height that it needs.
-        return legend
 
     def __repr__(self) -> str:
         methods = " and ".join(_METHODS[method][0] for method in self.lower)
@@ -429,12 +338,12 @@ response is good: sds within 10 %, means within 0.2 sd.
         )
 
 
-def _looks(method):
-    """How the interval and the mean are drawn: two dicts."""
-    _, color, width, dashes, marker, size = _METHODS[method]
+def _kind(method):
+    """What a method is called, and how its intervals and means are drawn."""
+    name, color, width, dashes, marker, size = _METHODS[method]
     face = "white" if method == "mean_field" else color
     point = {"marker": marker, "markersize": size, "color": color, "markerfacecolor": face}
-    return {"color": color, "linewidth": width, "linestyle": dashes}, point
+    return Kind(name, {"color": color, "linewidth": width, "linestyle": dashes}, point)
 
 
 def _entries(target, estimator, components, features, is_alone):
@@ -501,16 +410,3 @@ def _checked_reference(reference, of_targets, entries, target):
         )
     shown = [start + entry for start, own in zip(starts[:-1], entries, strict=True) for entry in own]
     return ends[shown].T
-
-
-def _layout(labels, n_rows, n_methods):
-    """Rows and columns of panels, and the size of a figure for them in inches."""
-    n_panels = len(labels)
-    if n_panels == 1:
-        return (1, 1), (6.4, max(1.9, 0.9 + (0.1 + 0.1 * n_methods) * n_rows))
-    n_columns = n_panels if n_panels <= 3 else min(_MOST_COLUMNS, int(np.ceil(np.sqrt(n_panels))))
-    shape = (-(-n_panels // n_columns), n_columns)
-    n_lines = max(wrapped(label, _LABEL_INCHES).count("\n") for label in labels)
-    between = _BETWEEN_INCHES + _LINE_INCHES * n_lines
-    height = shape[0] * (between + _ROW_INCHES * max(n_rows, _LEAST_ROWS))
-    return shape, (max(_LEAST_WIDTH_INCHES, _PANEL_INCHES * n_columns), height)

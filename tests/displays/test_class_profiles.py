@@ -18,9 +18,13 @@ def display_of(name="mixed", **options):
     return ClassProfilesDisplay.from_estimator(fitted(name), **{"method": "lrvb", **options})
 
 
-def drawn_numbers(bars):
-    """Means, lower and upper ends of one class in one panel, as drawn: (3, values)."""
-    points, _, (lines,) = bars
+def drawn_numbers(display):
+    """Means, lower and upper ends of the classes in every panel, as drawn: lists of (3, values)."""
+    both = zip(display.points_, display.intervals_, strict=True)
+    return [[numbers_of(*pair) for pair in zip(*panel, strict=True)] for panel in both]
+
+
+def numbers_of(points, lines):
     segments = np.array(lines.get_segments())
     np.testing.assert_allclose(segments[:, 0, 1], points.get_ydata())
     np.testing.assert_array_equal(segments[:, 0, 1], segments[:, 1, 1])
@@ -33,18 +37,18 @@ def test_what_is_drawn_is_the_summary(name):
     summary = fit.posterior_summary(interval=0.8, target="tables", method="lrvb")
     assert sorted(panel.name for panel in display.panels) == sorted(PROBLEMS[name].X)
     assert len(display.classes) == fit.n_occupied_
-    for panel, bars in zip(display.panels, display.errorbars_, strict=True):
+    for panel, classes in zip(display.panels, drawn_numbers(display), strict=True):
         column, kind = panel.name, fit.columns_.loc[panel.name, "kind"]
         # Of two categories the second alone; of a number the mean, and no standard deviation.
         categories = list(map(str, fit.columns_.loc[column, "categories"]))
         shown = {"numeric": [""], "count": [""], "binary": categories[1:]}.get(kind, categories)
         assert panel.values == shown
         assert panel.quantity == {"numeric": "mean", "count": "rate"}.get(kind, "probability")
-        assert len(bars) == fit.n_occupied_
-        for k, of_class in enumerate(bars):
+        assert len(classes) == fit.n_occupied_
+        for k, of_class in enumerate(classes):
             names = [f"{panel.quantity}[{k},{column}{'=' * bool(value)}{value}]" for value in shown]
             expected = summary.loc[names, ["mean", "lower", "upper"]].to_numpy(float).T
-            np.testing.assert_allclose(drawn_numbers(of_class), expected, rtol=1e-12)
+            np.testing.assert_allclose(of_class, expected, rtol=1e-12)
 
 
 def test_panels_and_axes_are_named_and_classes_stand_side_by_side():
@@ -54,12 +58,12 @@ def test_panels_and_axes_are_named_and_classes_stand_side_by_side():
     assert display.axes_.shape == (2, 3)
     for panel, profile in zip(panels, display.panels, strict=False):
         assert panel.get_title(loc="left") == f"{profile.name} ({100 * profile.separation:.0f} %)"
-    assert not panels[5].axison
+    assert panels[5] is None
     labels = [[text.get_text() for text in panel.get_yticklabels()] for panel in panels[:5]]
     assert labels == [["much", "none", "some"], [""], ["yes"], [""], [""]]
     quantities = ["probability", "mean", "probability", "rate", "mean"]
     assert [panel.get_xlabel() for panel in panels[:5]] == quantities
-    places = [bars[0].get_ydata() for bars in display.errorbars_[0]]
+    places = [points.get_ydata() for points in display.points_[0]]
     assert (places[0] < places[1]).all()
     np.testing.assert_array_equal(np.round(places), [[0, 1, 2], [0, 1, 2]])
     (legend,) = [ax.get_legend() for ax in display.figure_.axes if ax.get_legend()]
@@ -183,7 +187,7 @@ def test_many_panels_take_the_place_of_the_axes():
     left, right = plt.figure(figsize=(12, 6)).subplots(1, 2)
     display = display_of(ax=right)
     place = right.get_position()
-    for panel in display.axes_.flat:
+    for panel in filter(None, display.axes_.flat):
         inside = panel.get_position()
         assert place.x0 - 1e-9 <= inside.x0 < inside.x1 <= place.x1 + 1e-9
     assert display.ax_ is right and not right.axison and not left.has_data()
@@ -195,15 +199,15 @@ def test_a_display_can_be_kept_and_drawn_again():
     display = display_of()
     again = pickle.loads(pickle.dumps(display))
     assert again.plot() is again and again.figure_ is not display.figure_
-    for bars, others in zip(display.errorbars_, again.errorbars_, strict=True):
-        for one, other in zip(bars, others, strict=True):
-            np.testing.assert_array_equal(drawn_numbers(one), drawn_numbers(other))
+    for panel, other in zip(drawn_numbers(display), drawn_numbers(again), strict=True):
+        np.testing.assert_array_equal(panel, other)
 
 
-def test_options_reach_the_markers():
-    for options in ({"ms": 9.0, "c": "k"}, {"markersize": 9.0, "color": "k"}):
-        points = display_of(columns=["load"], **options).errorbars_[0][0][0]
-        assert (points.get_markersize(), points.get_color()) == (9.0, "k")
+def test_options_reach_the_intervals():
+    for options in ({"lw": 9.0, "colors": "k"}, {"linewidth": 9.0, "color": "k"}):
+        lines = display_of(columns=["load"], **options).intervals_[0][0]
+        assert lines.get_linewidths() == [9.0]
+        np.testing.assert_array_equal(lines.get_colors(), [[0.0, 0.0, 0.0, 1.0]])
 
 
 def test_names_with_dollar_signs_are_no_formulas():
