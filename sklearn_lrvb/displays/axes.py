@@ -225,21 +225,17 @@ def scatter_rows(ax, points, style, given):
     style, is_missing = styled(PathCollection, style, given), np.isnan(points)
 
     def draw(own, **look):
-        values = {
-            name: value[own] if isinstance(value, np.ndarray) else value for name, value in style.items()
-        }
+        of_rows = {k: v[own] for k, v in style.items() if isinstance(v, np.ndarray) and len(v) == len(own)}
         # Zero, in the place of a missing value, is the edge in coordinates of the axes.
-        return ax.scatter(*np.nan_to_num(points[own]).T, **{**values, **look})
+        return ax.scatter(*np.nan_to_num(points[own]).T, **{**style, **of_rows, **look})
 
     whole, ticks = draw(~is_missing.any(axis=1)), []
     look: dict = {"clip_on": False}
     if "c" not in style:  # Colours of values need an area.
-        style = {name: value for name, value in style.items() if name not in ("edgecolor", "facecolor")}
+        style = {k: v for k, v in style.items() if k not in ("edgecolor", "facecolor")}
         look = {"s": _TICK_AREA, "linewidth": 1.0}
-    for axis, marker, frame in (
-        (1, TICKUP, ax.get_xaxis_transform()),
-        (0, TICKRIGHT, ax.get_yaxis_transform()),
-    ):
+    edges = (1, TICKUP, ax.get_xaxis_transform()), (0, TICKRIGHT, ax.get_yaxis_transform())
+    for axis, marker, frame in edges:
         own = is_missing[:, axis] & ~is_missing[:, 1 - axis]
         if own.any():
             limits = ax.dataLim.frozen()

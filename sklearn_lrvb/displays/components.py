@@ -262,9 +262,8 @@ class ComponentDisplay:
             raise ValueError("sample_weight goes with X: pass the rows too.")
         uncertainty = estimator._uncertainty
         with uncertainty.source.threads():
-            of_means = uncertainty.targets["means"].covariances_of_components(
-                uncertainty.information(["means"])
-            )
+            information = uncertainty.information(["means"])
+            of_means = uncertainty.targets["means"].covariances_of_components(information)
         display = cls(
             means=estimator.means_[:, chosen],
             covariances=_component_matrices(estimator)[:, chosen][:, :, chosen],
@@ -448,25 +447,21 @@ class ComponentDisplay:
         if self.axes_.size == 1:
             label_axes(self.ax_, *[*self.feature_names, "density"][:2])
             return
-        n_shown = len(self.axes_)
         inches = panel_width(self.axes_[0, 0])
         for (row, column), panel in np.ndenumerate(self.axes_):
             if panel is None:
                 continue
-            low, high = self.axes_[column, column].get_xlim()
-            panel.set_xlim(low, high)
-            if row != column:
-                panel.set_ylim(self.axes_[row, row].get_xlim())
-                panel.yaxis.set_major_locator(MaxNLocator(3))
+            is_last, leads = row == len(self.axes_) - 1, column == 0 < row
+            panel.set_xlim(self.axes_[column, column].get_xlim())
             panel.xaxis.set_major_locator(MaxNLocator(3))
-            panel.tick_params(labelsize="small")
-            panel.tick_params(labelbottom=row == n_shown - 1, labelleft=column == 0 and row > 0)
             if row == column:
                 panel.set_yticks([])
-            if row == n_shown - 1:
-                panel.set_xlabel(wrapped(self.feature_names[column], inches), fontsize="small")
-            if column == 0 and row > 0:
-                panel.set_ylabel(wrapped(self.feature_names[row], inches), fontsize="small")
+            else:
+                panel.set_ylim(self.axes_[row, row].get_xlim())
+                panel.yaxis.set_major_locator(MaxNLocator(3))
+            panel.tick_params(labelsize="small", labelbottom=is_last, labelleft=leads)
+            panel.set_xlabel(wrapped(self.feature_names[column], inches) * is_last, fontsize="small")
+            panel.set_ylabel(wrapped(self.feature_names[row], inches) * leads, fontsize="small")
 
     def _draw_legend(self, shown, styles, interval):
         """Draw the legend: each component's weight, what lines and areas are, error bars, rows with holes."""

@@ -42,8 +42,7 @@ if TYPE_CHECKING:
 
 # Influence has heavy tails: a colour scale up to the largest value would show nearly all others as zero.
 _SCALE_QUANTILE = 0.95
-_LABEL_LENGTH = 45  # A longer label of the colour bar takes two lines, and longer lines a smaller font.
-_LABEL_INCHES = 4.3  # Lines that are longer even in small print are broken.
+_LABEL_INCHES = 3.2  # Longer labels of the colour bar are broken.
 _LANDSCAPE_MARGIN = 0.08  # A landscape extends beyond the points by this fraction of their range.
 _MOST_EDGED = 2000  # More points have no dark edges, which would hide their colours.
 _MOST_NAMED = 5  # The rows of the largest influence are named.
@@ -163,10 +162,7 @@ class InfluenceDisplay:
         features: Sequence[int | str] | None = None,
         grid_resolution: int = 100,
         ax: Axes | None = None,
-        vmax: float | None = None,
-        cmap: str | Colormap = "coolwarm",
-        scatter_kw: dict[str, Any] | None = None,
-        contour_kw: dict[str, Any] | None = None,
+        **kwargs: Any,
     ) -> Self:
         """Compute and plot the influence on one parameter of a fitted mixture.
 
@@ -212,8 +208,8 @@ class InfluenceDisplay:
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
 
-        vmax, cmap, scatter_kw, contour_kw
-            As in :meth:`plot`.
+        **kwargs : dict
+            `vmax`, `cmap`, `scatter_kw` and `contour_kw`, as in :meth:`plot`.
 
         Returns
         -------
@@ -270,7 +266,7 @@ class InfluenceDisplay:
             landscape = influence_of(table_like(X, rows, keeps_index=False))
             display.landscape = landscape.reshape(places[0].shape)
             display.xx0, display.xx1 = [*places, None][:2]
-        return display.plot(ax=ax, vmax=vmax, cmap=cmap, scatter_kw=scatter_kw, contour_kw=contour_kw)
+        return display.plot(ax=ax, **kwargs)
 
     def plot(
         self,
@@ -322,22 +318,19 @@ class InfluenceDisplay:
             # The margin of 5 % keeps a plateau, such as 1 / N_k in a separate component, within the scale.
             vmax = 1.05 * np.quantile(size, _SCALE_QUANTILE) or size.max() or 1.0
         ticks = MaxNLocator(12, symmetric=True).tick_values(-vmax, vmax)
-        label = self.label if len(self.label) <= _LABEL_LENGTH else self.label.replace(" per ", "\nper ")
+        places, labels = self.points, [self.xlabel, self.ylabel]
         if self.points.shape[1] == 1:  # The influence itself is the y axis.
+            places, labels = np.column_stack([self.points, self.influence]), [self.xlabel, self.label]
             self.zero_line_ = self.ax_.axhline(0.0, color="black", linewidth=0.8, zorder=0)
             if self.landscape is not None:
                 (self.landscape_,) = self.ax_.plot(self.xx0, self.landscape, color="0.5", linewidth=1.2)
-            places = np.column_stack([self.points, self.influence])
-            self._draw_points(places, ticks[-1], cmap, scatter_kw)
-            label_axes(self.ax_, self.xlabel, label)
-            self._name_points(places)
-            return self
-        if self.landscape is not None:
+        elif self.landscape is not None:
             self._draw_landscape(ticks, cmap, contour_kw)
-        self._draw_points(self.points, ticks[-1], cmap, scatter_kw)
-        self._draw_colorbar(label, ticks, scatter_kw)
-        label_axes(self.ax_, self.xlabel, self.ylabel)
-        self._name_points(self.points)
+        self._draw_points(places, ticks[-1], cmap, scatter_kw)
+        if self.points.shape[1] == 2:
+            self._draw_colorbar(ticks, scatter_kw)
+        label_axes(self.ax_, *labels)
+        self._name_points(places)
         return self
 
     def __repr__(self) -> str:
@@ -373,10 +366,8 @@ class InfluenceDisplay:
             style = {"s": 11, "color": "0.1", "edgecolor": "white", "linewidth": 0.5}
         self.points_, self.ticks_ = scatter_rows(self.ax_, places[order], style, scatter_kw)
         if self._shows_sign(scatter_kw):
-            up, down = (
-                marker.get_path().transformed(marker.get_transform())
-                for marker in (MarkerStyle("^"), MarkerStyle("v"))
-            )
+            markers = MarkerStyle("^"), MarkerStyle("v")
+            up, down = (one.get_path().transformed(one.get_transform()) for one in markers)
             signs = self.influence[order][~np.isnan(places[order]).any(axis=1)] < 0
             self.points_.set_paths([down if is_below else up for is_below in signs.tolist()])
 
@@ -418,16 +409,13 @@ class InfluenceDisplay:
         """Whether the points' markers show the sign of their influence."""
         return self.points.shape[1] == 2 and self.landscape is None and "marker" not in scatter_kw
 
-    def _draw_colorbar(self, label, ticks, scatter_kw):
+    def _draw_colorbar(self, ticks, scatter_kw):
         """Draw the colour bar, with arrows on the sides where values lie beyond the scale."""
         drawn, style = self.landscape_, {"ticks": ticks}
         if self.landscape is None:
             drawn, style = self.points_, {"extend": _beyond(self.influence, ticks[-1])}
-        label = wrapped(label, _LABEL_INCHES)
+        label = wrapped(self.label, _LABEL_INCHES)
         self.colorbar_ = self.figure_.colorbar(drawn, ax=self.ax_, label=label, **style)
-        longest = max(map(len, label.split("\n")))
-        text = self.colorbar_.ax.yaxis.label
-        text.set_fontsize(text.get_fontsize() * min(1.0, _LABEL_LENGTH / longest))
         if self._shows_sign(scatter_kw):
             signs = "$\\blacktriangle$ positive\n$\\blacktriangledown$ negative"
             below = 20 if self.colorbar_.extend in ("min", "both") else 4  # An arrow may be in the way.

@@ -227,18 +227,16 @@ class ModelChoiceDisplay(ResultDisplay):
         from matplotlib.patches import Rectangle
 
         result, other = self.result, self.result.another_prior
-        width = 0.8 if other is None else 0.4
-        places = result.n_components - (0.0 if other is None else 0.2)
-        style = styled(Rectangle, _BARS, bar_kw)
-        errors = _within(result.scores["probability"], result.probability_errors)
-        self.bars_ = panel.bar(places, result.scores["probability"], width, yerr=errors, **style)
-        if other is not None:
-            shares = other.scores["probability"]
-            errors = _within(shares, other.probability_errors)
-            self.other_bars_ = panel.bar(places + 0.4, shares, width, yerr=errors, **_OTHER_BARS)
-        panel.set(
-            ylabel=f"{CRITERIA['probability']}\n(\N{PLUS-MINUS SIGN} 1 standard error)", ylim=(0.0, 1.0)
-        )
+        shown = [(result, styled(Rectangle, _BARS, bar_kw))] + [(other, _OTHER_BARS)] * (other is not None)
+        width, bars = 0.8 / len(shown), []
+        for k, (one, style) in enumerate(shown):
+            shares, errors = one.scores["probability"], one.probability_errors
+            within = np.minimum([errors, errors], [shares, 1.0 - shares])  # Error bars end at 0 and 1.
+            places = result.n_components + (k - 0.5 * (len(shown) - 1)) * width
+            bars.append(panel.bar(places, shares, width, yerr=within, **style))
+        self.bars_, self.other_bars_ = [*bars, None][:2]
+        ylabel = f"{CRITERIA['probability']}\n(\N{PLUS-MINUS SIGN} 1 standard error)"
+        panel.set(ylabel=ylabel, ylim=(0.0, 1.0))
 
     def _draw_panel(self, panel, criterion, kwargs):
         """Draw a line of points, a ring about the best, and crosses at fits that are no strict optimum."""
@@ -298,8 +296,3 @@ class ModelChoiceDisplay(ResultDisplay):
         handles += [Line2D([], [], linestyle="none", label=label, **style) for label, style in marks]
         n_columns = 2 if panel_width(self.axes_[0, 0]) > _WIDE else 1
         return draw_legend(self.axes_[0, 0], "above", n_columns, handles=handles, fontsize="small")
-
-
-def _within(shares, errors):
-    """Lengths of error bars that end at 0 and 1: (2, n)."""
-    return np.minimum([errors, errors], [shares, 1.0 - shares])
