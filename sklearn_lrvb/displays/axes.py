@@ -23,6 +23,7 @@ _LEGEND_PLACES = {
 }
 
 _CHARACTERS_PER_INCH = 14.0  # Of the small print that labels panels.
+_LEAST_CHARACTERS = 16  # Of a line, where a narrower one would break words.
 _MOST_TICKS = 4  # Of a small panel.
 _PLAIN_DIGITS = (-3, 5)  # Powers of ten between which tick labels are written out.
 _TICK_AREA = 50  # Square points, of ticks at the edges that stand for rows.
@@ -125,7 +126,7 @@ def panel_width(panel):
 
 def wrapped(name, inches):
     """A text in lines of about this length, broken at blanks and underscores, its dollar signs escaped."""
-    length = max(12, int(inches * _CHARACTERS_PER_INCH))
+    length = max(_LEAST_CHARACTERS, int(inches * _CHARACTERS_PER_INCH))
     # Lines are broken at blanks: for that time a zero-width space and a blank stand for an underscore.
     spaced = name.replace("_", "\u200b ").splitlines()
     broken = [line for part in spaced for line in textwrap.wrap(part, length)]
@@ -230,7 +231,7 @@ def scatter_rows(ax, points, style, given):
         return ax.scatter(*np.nan_to_num(points[own]).T, **{**style, **of_rows, **look})
 
     whole, ticks = draw(~is_missing.any(axis=1)), []
-    look: dict = {"clip_on": False}
+    look = {"clip_on": False}
     if "c" not in style:  # Colours of values need an area.
         style = {k: v for k, v in style.items() if k not in ("edgecolor", "facecolor")}
         look = {"s": _TICK_AREA, "linewidth": 1.0}

@@ -51,6 +51,7 @@ _MOST_FEATURES = 12  # More make the panels of a corner plot too small to read.
 _CORNER_INCHES = 9.0  # Of a corner plot of few features.
 _LEAST_PANEL_INCHES = 1.3
 _MOST_BINS = 60
+_MARGIN = 0.03  # About densities and rows over one feature, in units of their range.
 _FIGURE_INCHES = 7.4, 4.8  # Of a plane or a line, with the legend beside it.
 _LEGEND_INCHES = 2.3  # Longer lines of the legend are broken.
 # Credible regions in the legend.
@@ -394,7 +395,7 @@ class ComponentDisplay:
 
     def _draw_rows_over(self, panel, feature, hist_kw):
         """Draw the rows' histogram over one feature."""
-        if self.points is None:
+        if self.points is None or np.isnan(self.points[:, feature]).all():
             return
         is_seen = ~np.isnan(self.points[:, feature])
         rows = self.points[is_seen, feature]
@@ -412,7 +413,8 @@ class ComponentDisplay:
         reach = means[shown] + 3.5 * deviations[shown] * np.array([[-1.0], [1.0]])
         rows = [] if self.points is None else self.points[:, feature]
         ends = np.concatenate([reach.ravel(), rows])
-        low, high = np.nanmin(ends), np.nanmax(ends)
+        margin = _MARGIN * (np.nanmax(ends) - np.nanmin(ends))
+        low, high = np.nanmin(ends) - margin, np.nanmax(ends) + margin
         # Densities are drawn over the whole range, and finely about every component.
         about = means[shown, None] + deviations[shown, None] * np.linspace(-4.0, 4.0, 81)
         grid = np.unique(np.concatenate([np.linspace(low, high, 200), about.ravel()]))

@@ -416,3 +416,13 @@ def test_the_legend_says_how_good_its_error_bars_are_before_and_after_a_check():
         texts = [text.get_text().replace("\n", " ") for text in before.legend_.get_texts()]
         words = {"good": "is good", "wrong": "may be wrong: see posterior_summary"}
         assert f"± 1 sd. Linear response {words[state]}" in texts
+
+
+def test_rows_without_any_value_of_a_feature_are_drawn_over_the_others():
+    estimator = mixture({}).fit(with_holes())
+    rows = np.column_stack([X[:, 0], np.full(len(X), np.nan)])
+    for features in ([0], [1], [0, 1]):
+        display = ComponentDisplay.from_estimator(estimator, rows, features=features)
+        display.figure_.canvas.draw()
+        assert len(display.histograms_) == (features == [0])
+        assert sum(len(ticks.get_offsets()) for ticks in display.ticks_) == len(X) * (len(features) == 2)
