@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 # The palette of Okabe and Ito, which all kinds of colour vision can tell apart, without its yellow and black.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "^", "s", "D", "v", "P", "X")  # Seven markers and six colours repeat with period 42.
-MOST_PANELS = 100  # More are too small to read on any page, and take matplotlib a minute.
 LINE_STYLES = ("solid", "dashed", "dotted", "dashdot")  # Of the first six colours, of the next six, ...
 
 _LEGEND_PLACES = {
@@ -71,10 +70,7 @@ class ResultDisplay:
 
 def given_or_new(ax):
     """The given axes, or those of a new figure whose layout makes room for a legend beside them."""
-    check_matplotlib_support("The plot of a display")
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(layout="constrained")[1] if ax is None else ax
+    return panel_grid(ax, (1, 1), None)[0]
 
 
 def panel_grid(ax, shape, figsize, strip=0.0, heights=None):

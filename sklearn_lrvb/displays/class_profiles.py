@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from scipy.stats import entropy, norm, poisson
-from sklearn.utils._optional_dependencies import check_matplotlib_support
 
-from sklearn_lrvb.displays.axes import COLORS, MARKERS, MOST_PANELS
+from sklearn_lrvb.displays.axes import COLORS, MARKERS
 from sklearn_lrvb.displays.forest import Forest, Kind, Panel
-from sklearn_lrvb.displays.selection import check_kind
+from sklearn_lrvb.displays.selection import check_drawn, check_number_of_panels
 from sklearn_lrvb.latent_class.estimator import LRVBLatentClassMixture
 from sklearn_lrvb.mixtures.model import occupied
 from sklearn_lrvb.reports import require_interval
@@ -157,8 +156,7 @@ class ClassProfilesDisplay:
         ValueError
             A column is not there, or there are no error bars.
         """
-        check_matplotlib_support(f"{cls.__name__}.from_estimator")
-        check_kind(cls, estimator, LRVBLatentClassMixture)
+        check_drawn(cls, estimator, LRVBLatentClassMixture)
         require_interval(interval)
         tables, kinds = estimator.tables_, estimator.columns_["kind"]
         chosen = _checked_columns(columns, list(tables))
@@ -286,9 +284,5 @@ def _checked_columns(columns, names):
     unknown = [name for name in chosen if name not in names]
     if unknown:
         raise ValueError(f"There is no column {unknown[0]!r}; the columns are {', '.join(map(str, names))}.")
-    if len(chosen) > MOST_PANELS:
-        raise ValueError(
-            f"The plot would have {len(chosen)} panels, one for each column, and {MOST_PANELS} are the most "
-            "that can be read: choose some by columns=[...]."
-        )
+    check_number_of_panels(len(chosen), "Choose some by columns=[...].")
     return chosen

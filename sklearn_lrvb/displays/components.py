@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.stats import chi2, norm, t
-from sklearn.utils._optional_dependencies import check_matplotlib_support
 
 from sklearn_lrvb.displays.axes import (
     COLORS,
@@ -25,7 +24,7 @@ from sklearn_lrvb.displays.axes import (
     write_beside,
 )
 from sklearn_lrvb.displays.selection import (
-    check_kind,
+    check_drawn,
     checked_components,
     checked_features,
     coordinates,
@@ -197,8 +196,7 @@ class ComponentDisplay:
         min_count: float = 0.5,
         sample_weight: ArrayLike | None = None,
         ax: Axes | None = None,
-        scatter_kw: dict[str, Any] | None = None,
-        hist_kw: dict[str, Any] | None = None,
+        **kwargs: Any,
     ) -> Self:
         """Compute and plot the components of a fitted mixture.
 
@@ -230,8 +228,8 @@ class ComponentDisplay:
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure. The panels of a corner plot take the place of the axes.
 
-        scatter_kw, hist_kw : dict, default=None
-            Keyword arguments of matplotlib's `scatter` and `hist`, which draw the rows.
+        **kwargs : dict
+            `scatter_kw` and `hist_kw`, as in :meth:`plot`.
 
         Returns
         -------
@@ -246,8 +244,7 @@ class ComponentDisplay:
             If `features`, `interval`, `components`, `min_count` or `X` are invalid, or the fit is no
             strict optimum and so has no posterior covariance.
         """
-        check_matplotlib_support(f"{cls.__name__}.from_estimator")
-        check_kind(cls, estimator, LRVBGaussianMixture)
+        check_drawn(cls, estimator, LRVBGaussianMixture)
         require_interval(interval)
         counts, names = expected_counts(estimator), estimator._feature_names
         checked_components(components, counts, min_count)
@@ -279,14 +276,8 @@ class ComponentDisplay:
             tails=_component_tails(estimator),
             note=estimator._verdict_of_linear_response(),
         )
-        return display.plot(
-            ax=ax,
-            interval=interval,
-            components=components,
-            min_count=min_count,
-            scatter_kw=scatter_kw,
-            hist_kw=hist_kw,
-        )
+        chosen = {"interval": interval, "components": components, "min_count": min_count}
+        return display.plot(ax=ax, **chosen, **kwargs)
 
     def plot(
         self,

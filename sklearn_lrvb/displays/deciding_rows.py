@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.utils._optional_dependencies import check_matplotlib_support
-from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.displays.axes import (
     COLORS,
@@ -17,6 +15,7 @@ from sklearn_lrvb.displays.axes import (
     styled,
     write_beside,
 )
+from sklearn_lrvb.displays.selection import check_drawn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,8 +128,7 @@ class DecidingRowsDisplay(ResultDisplay):
         ValueError
             As :meth:`LRVBGaussianMixture.deciding_rows`.
         """
-        check_matplotlib_support(f"{cls.__name__}.from_estimator")
-        check_is_fitted(estimator)
+        check_drawn(cls, estimator)
         result = estimator.deciding_rows(
             X,
             conclusion=conclusion,

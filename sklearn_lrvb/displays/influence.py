@@ -7,7 +7,6 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from sklearn.utils._optional_dependencies import check_matplotlib_support
 
 from sklearn_lrvb.displays.axes import (
     given_or_new,
@@ -20,7 +19,7 @@ from sklearn_lrvb.displays.axes import (
     write_beside,
 )
 from sklearn_lrvb.displays.selection import (
-    check_kind,
+    check_drawn,
     checked_feature,
     checked_features,
     coordinates,
@@ -226,8 +225,7 @@ class InfluenceDisplay:
             than two features or over one of two, or if the fit is no strict optimum and so has no posterior
             covariance.
         """
-        check_matplotlib_support(f"{cls.__name__}.from_estimator")
-        check_kind(cls, estimator, LRVBGaussianMixture)
+        check_drawn(cls, estimator, LRVBGaussianMixture)
         if kind not in ("points", "landscape"):
             raise ValueError(f"kind must be 'points' or 'landscape', got {kind!r}.")
         names = estimator._feature_names
@@ -445,7 +443,5 @@ def _influence_function(estimator, target, component, feature, perturb, along):
 
 def _beyond(influence, limit):
     """On which sides values lie beyond the colour scale, in matplotlib's terms."""
-    below, above = influence.min() < -limit, influence.max() > limit
-    if below and above:
-        return "both"
-    return "min" if below else "max" if above else "neither"
+    beyond = bool(influence.min() < -limit), bool(influence.max() > limit)
+    return {(True, True): "both", (True, False): "min", (False, True): "max"}.get(beyond, "neither")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.utils._optional_dependencies import check_matplotlib_support
-from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.displays.axes import ResultDisplay, given_or_new, label_axes, styled
+from sklearn_lrvb.displays.selection import check_drawn
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,8 +114,7 @@ class PartitionDisplay(ResultDisplay):
         ValueError
             As :meth:`LRVBGaussianMixture.partition_posterior`.
         """
-        check_matplotlib_support(f"{cls.__name__}.from_estimator")
-        check_is_fitted(estimator)
+        check_drawn(cls, estimator)
         result = estimator.partition_posterior(
             X,
             sample_weight=sample_weight,

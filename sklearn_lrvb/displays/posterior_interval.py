@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.utils._optional_dependencies import check_matplotlib_support
 
-from sklearn_lrvb.displays.axes import MOST_PANELS
 from sklearn_lrvb.displays.forest import Forest, Kind, Panel
 from sklearn_lrvb.displays.selection import (
     all_entries,
-    check_kind,
+    check_drawn,
+    check_number_of_panels,
     checked_components,
     expected_counts,
     has_noise_entry,
@@ -37,6 +36,10 @@ if TYPE_CHECKING:
 
 _MOST_COLUMNS, _PANEL_INCHES = 5, 1.75
 _MOST_CHARACTERS = 230  # Of what the legend says of the intervals.
+_FEWER = (
+    "(a) Choose some by features=[...]; for matrices a feature stands for its diagonal entry, and a pair for "
+    "the entry off the diagonal. (b) Draw fewer targets."
+)
 _SHARED = "all"  # The row of entries that all components share.
 
 # Label; colour, width and dashes of the interval; marker and size of the mean. Not colours alone tell methods
@@ -237,8 +240,7 @@ response is good: sds within 10 %, means within 0.2 sd.
             If an option is unknown or out of range, if more than 100 panels were needed, or if the fit is no
             strict optimum and so has no posterior covariance.
         """
-        check_matplotlib_support(f"{cls.__name__}.from_estimator")
-        check_kind(cls, estimator, LRVBGaussianMixture)
+        check_drawn(cls, estimator, LRVBGaussianMixture)
         targets = checked_targets(target, TARGETS, PARAMETERS)
         require_interval(interval)
         chosen = checked_components(components, expected_counts(estimator), min_count)
@@ -249,7 +251,7 @@ response is good: sds within 10 %, means within 0.2 sd.
         if components is None:
             _add_noise(entries, of_targets)
         rows, panels = np.array([shown for own in entries for shown in own.values()]).T
-        _check_number_of_panels(len(set(panels.tolist())))
+        check_number_of_panels(len(set(panels.tolist())), _FEWER)
         ends = None if reference is None else _checked_reference(reference, of_targets, entries, target)
         lower, upper, mean, notes = {}, {}, {}, []
         for method in methods:
@@ -358,7 +360,7 @@ def _entries(target, estimator, components, features, is_alone):
         if not is_list(features) or not len(features):
             raise ValueError(f"features must be a list of features, or None for all, got {features!r}.")
         places = dict.fromkeys(tuple(row_and_column(target, feature, names)) for feature in features)
-    _check_number_of_panels(len(places))
+    check_number_of_panels(len(places), _FEWER)
     has_features = target.size > target.n_units or (n_features == 1 and target.n_feature_axes)
     entry_name, found = target.entry_name.replace("_", " "), {}
     for row, column in places:
@@ -386,17 +388,6 @@ def _checked_methods(methods):
     if not is_list(methods) or not len(methods) or len(set(methods)) < len(methods):
         raise ValueError(f"methods must list one or more different methods, got {methods!r}.")
     return [checked_method(method, "mean_field", *OF_SAMPLES) for method in methods]
-
-
-def _check_number_of_panels(n_panels):
-    """Raise ValueError where there are too many panels to read."""
-    if n_panels > MOST_PANELS:
-        raise ValueError(
-            f"The plot would have {n_panels} panels, one for each feature or matrix entry, and "
-            f"{MOST_PANELS} are the most that can be read. (a) Choose some by "
-            "features=[...]; for matrices a feature stands for its diagonal entry, and a pair for the entry "
-            "off the diagonal. (b) Draw fewer targets."
-        )
 
 
 def _checked_reference(reference, of_targets, entries, target):

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.utils._optional_dependencies import check_matplotlib_support
-from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.displays.axes import COLORS, MARKERS, draw_legend, given_or_new, styled
-from sklearn_lrvb.displays.selection import in_words
+from sklearn_lrvb.displays.selection import check_drawn, in_words
 from sklearn_lrvb.gaussian_mixture.uncertainty.targets import TARGETS
 from sklearn_lrvb.mixtures.estimator.arguments import checked_targets
 
@@ -145,8 +143,7 @@ class PosteriorStdDisplay:
             If the target is unknown, if X is not what the mixture was fitted to, if the reference has another
             length, or if the fit is no strict optimum and so has no posterior covariance.
         """
-        check_matplotlib_support(f"{cls.__name__}.from_estimator")
-        check_is_fitted(estimator)
+        check_drawn(cls, estimator)
         uncertainty = estimator._uncertainty
         targets = uncertainty.targets
         chosen = checked_targets(target, targets.table, targets.parameters)

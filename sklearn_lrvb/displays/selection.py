@@ -4,26 +4,47 @@ from collections.abc import Collection, Mapping, Set
 from numbers import Integral
 
 import numpy as np
+from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.mixtures.estimator.arguments import holding
 
+_MOST_PANELS = 100  # More are too small to read on any page, and take matplotlib a minute.
 
-def check_kind(display, estimator, kind):
-    """Raise NotFittedError where the estimator is not fitted, and ValueError where it is of another kind.
+
+def check_drawn(display, estimator, kind=None):
+    """Raise an error where an estimator cannot be drawn.
 
     Parameters
     ----------
     display : class that is to draw it
-    estimator : fitted estimator
-    kind : class of the estimators that it draws
+    estimator : object, what the user passed
+    kind : class of the estimators that it draws; None means mixtures of all kinds
+
+    Raises
+    ------
+    ImportError
+        There is no matplotlib.
+    NotFittedError
+        The estimator is not fitted.
+    ValueError
+        It is of another kind.
     """
+    check_matplotlib_support(f"{display.__name__}.from_estimator")
     check_is_fitted(estimator)
-    if not isinstance(estimator, kind):
+    if kind is not None and not isinstance(estimator, kind):
         raise ValueError(
             f"{display.__name__} draws {kind.__name__}, got {type(estimator).__name__}. Both are drawn by "
             "PosteriorStdDisplay, PartitionDisplay, DecidingRowsDisplay and ModelChoiceDisplay; latent "
             "classes by ClassProfilesDisplay."
+        )
+
+
+def check_number_of_panels(n_panels, remedies):
+    """Raise ValueError where there are more panels than can be read; the remedies are a sentence."""
+    if n_panels > _MOST_PANELS:
+        raise ValueError(
+            f"The plot would have {n_panels} panels, more than the {_MOST_PANELS} that can be read. {remedies}"
         )
 
 

@@ -221,7 +221,7 @@ def test_names_with_dollar_signs_are_no_formulas():
 def test_too_many_panels_are_refused():
     X = pd.DataFrame(np.random.default_rng(0).random((30, 101)) < 0.5)
     fit = LRVBLatentClassMixture(1).fit(X)
-    with pytest.raises(ValueError, match=r"would have 101 panels.*choose some by columns"):
+    with pytest.raises(ValueError, match=r"would have 101 panels.*Choose some by columns"):
         ClassProfilesDisplay.from_estimator(fit, method="lrvb")
     columns = fit.columns_.index[:2].tolist()
     display = ClassProfilesDisplay.from_estimator(fit, columns=columns, method="lrvb")
