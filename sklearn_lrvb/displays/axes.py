@@ -125,7 +125,7 @@ def wrapped(name, inches):
     length = max(_LEAST_CHARACTERS, int(inches * _CHARACTERS_PER_INCH))
     # Lines are broken at blanks: for that time a zero-width space and a blank stand for an underscore.
     spaced = name.replace("_", "\u200b ").splitlines()
-    broken = [line for part in spaced for line in textwrap.wrap(part, length)]
+    broken = [line for part in spaced for line in textwrap.wrap(part, length, break_on_hyphens=False)]
     return no_formula("\n".join(line.replace("\u200b ", "_").replace("\u200b", "_") for line in broken))
 
 

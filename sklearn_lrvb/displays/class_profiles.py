@@ -70,7 +70,7 @@ class ClassProfilesDisplay:
         Names of the classes.
 
     note : str, default=''
-        What the intervals are, for the legend.
+        What the intervals are and how good, for the legend.
 
     Attributes
     ----------
@@ -172,11 +172,10 @@ class ClassProfilesDisplay:
             panels[name] = _profile(name, kinds[name], table.iloc[held], own, shares)
         if columns is None:
             chosen = sorted(chosen, key=lambda name: -panels[name].separation)
-        by = {"lrvb": "linear response", "exact": "draws from the exact posterior"}[answer.name]
         return cls(
             panels=[panels[name] for name in chosen],
             classes=[f"class {k} ({100 * estimator.weights_[k]:.0f} %)" for k in held],
-            note=f"{100 * interval:g} % intervals by {by}",
+            note=f"{100 * interval:g} % intervals. {answer.note}",
         ).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
@@ -205,7 +204,7 @@ class ClassProfilesDisplay:
             title = f"{profile.name} ({100 * profile.separation:.0f} %)" if several else profile.name
             at, numbers = np.arange(len(profile.values)), profile.numbers.swapaxes(0, 1)
             panels.append(Panel(profile.quantity, title, profile.values, at, numbers, profile.limits))
-        separates = "; in brackets: how much of the uncertainty about the class the column alone removes"
+        separates = " In brackets: how much of the uncertainty about the class the column alone removes."
         forest = Forest(panels, kinds, self.note + separates * several, _PANEL_INCHES, _MOST_COLUMNS)
         attributes, drawn = forest.draw(ax, kwargs)
         vars(self).update(attributes)

@@ -381,8 +381,9 @@ class InfluenceDisplay:
             box = None if np.isnan(place).any() else self._free_box(name, place, taken)
             if box is not None:
                 taken.append(box)
-        values = [f"{name} ({self.influence[k]:.2g})" for name, k in zip(names, leading, strict=True)]
-        lines = [f"largest influence: {', '.join(values)}".replace("-", "\N{MINUS SIGN}")] if values else []
+        values = [f"{self.influence[k]:.2g}".replace("-", "\N{MINUS SIGN}") for k in leading]
+        listed = ", ".join(f"{name} ({value})" for name, value in zip(names, values, strict=True))
+        lines = [f"largest influence: {listed}"] if values else []
         n_ticks = int(np.isnan(self.points).any(axis=1).sum())
         if n_ticks or self.n_left_out:
             lines.append(f"a value is missing: {n_ticks} at the edge, {self.n_left_out} not drawn")

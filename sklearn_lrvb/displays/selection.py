@@ -44,7 +44,7 @@ def check_number_of_panels(n_panels, remedies):
     """Raise ValueError where there are more panels than can be read; the remedies are a sentence."""
     if n_panels > _MOST_PANELS:
         raise ValueError(
-            f"The plot would have {n_panels} panels, more than the {_MOST_PANELS} that can be read. {remedies}"
+            f"The plot would have {n_panels} panels, and at most {_MOST_PANELS} can be read. {remedies}"
         )
 
 

@@ -69,7 +69,7 @@ def test_panels_and_axes_are_named_and_classes_stand_side_by_side():
     (legend,) = [ax.get_legend() for ax in display.figure_.axes if ax.get_legend()]
     shares = [f"class {k} ({100 * share:.0f} %)" for k, share in enumerate(fitted("mixed").weights_)]
     assert [text.get_text() for text in legend.get_texts()] == display.classes == shares
-    assert "95 % intervals by linear response" in legend.get_title().get_text()
+    assert legend.get_title().get_text().startswith("95 % intervals. Linear response")
     assert repr(display) == "ClassProfilesDisplay: 2 classes, 5 columns"
 
 

@@ -389,7 +389,7 @@ def test_the_weight_of_noise_is_named():
 
 @pytest.mark.parametrize("kind", ["points", "landscape"])
 def test_the_rows_that_lead_are_named_by_the_index_or_by_number(kind):
-    labels = [f"village ${i}$" for i in range(len(X))]
+    labels = [f"mid-village ${i}$" for i in range(len(X))]
     rows = pd.DataFrame(X, columns=["a", "b"], index=labels)
     influence = mixture({}).fit(X).influence(X)[:, 0, 0, 0]
     first = np.argsort(-np.abs(influence))[:5]
@@ -397,7 +397,9 @@ def test_the_rows_that_lead_are_named_by_the_index_or_by_number(kind):
         estimator = mixture({}).fit(table)
         display = InfluenceDisplay.from_estimator(estimator, table, kind=kind, grid_resolution=5)
         display.figure_.canvas.draw()
-        title = display.ax_.get_title().replace("\n", " ").replace(r"\$", "$").replace("\N{MINUS SIGN}", "-")
+        title = (
+            display.ax_.get_title().replace("\n", " ").replace(r"\$", "$").replace("(\N{MINUS SIGN}", "(-")
+        )
         listed = ", ".join(f"{name} ({influence[i]:.2g})" for name, i in zip(names, first, strict=True))
         assert title == f"largest influence: {listed}"
         assert list(display.names_) == [name for name in names if name in display.names_]
