@@ -55,7 +55,7 @@ class ClassProfilesDisplay:
     Columns come in the order in which they separate the classes. In brackets is by how much: the mutual
     information between the column and the class under the fitted mixture, in per cent of the entropy of the
     class. It is 100 where the column alone tells the class of every row, and 0 where all classes have the
-    same distribution of it.
+    same distribution of it. It is an estimate, without an error bar, and somewhat too large with few rows.
 
     Create it with :meth:`from_estimator`.
 

@@ -196,7 +196,8 @@ class ComponentDisplay:
         min_count: float = 0.5,
         sample_weight: ArrayLike | None = None,
         ax: Axes | None = None,
-        **kwargs: Any,
+        scatter_kw: dict[str, Any] | None = None,
+        hist_kw: dict[str, Any] | None = None,
     ) -> Self:
         """Compute and plot the components of a fitted mixture.
 
@@ -228,8 +229,8 @@ class ComponentDisplay:
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure. The panels of a corner plot take the place of the axes.
 
-        **kwargs : dict
-            `scatter_kw` and `hist_kw`, as in :meth:`plot`.
+        scatter_kw, hist_kw : dict, default=None
+            Keyword arguments of matplotlib's `scatter` and `hist`, which draw the rows.
 
         Returns
         -------
@@ -276,8 +277,8 @@ class ComponentDisplay:
             tails=_component_tails(estimator),
             note=estimator._verdict_of_linear_response(),
         )
-        chosen = {"interval": interval, "components": components, "min_count": min_count}
-        return display.plot(ax=ax, **chosen, **kwargs)
+        shown: dict[str, Any] = {"interval": interval, "components": components, "min_count": min_count}
+        return display.plot(ax=ax, scatter_kw=scatter_kw, hist_kw=hist_kw, **shown)
 
     def plot(
         self,

@@ -161,7 +161,10 @@ class InfluenceDisplay:
         features: Sequence[int | str] | None = None,
         grid_resolution: int = 100,
         ax: Axes | None = None,
-        **kwargs: Any,
+        vmax: float | None = None,
+        cmap: str | Colormap = "coolwarm",
+        scatter_kw: dict[str, Any] | None = None,
+        contour_kw: dict[str, Any] | None = None,
     ) -> Self:
         """Compute and plot the influence on one parameter of a fitted mixture.
 
@@ -207,8 +210,8 @@ class InfluenceDisplay:
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
 
-        **kwargs : dict
-            `vmax`, `cmap`, `scatter_kw` and `contour_kw`, as in :meth:`plot`.
+        vmax, cmap, scatter_kw, contour_kw
+            As in :meth:`plot`.
 
         Returns
         -------
@@ -264,7 +267,7 @@ class InfluenceDisplay:
             landscape = influence_of(table_like(X, rows, keeps_index=False))
             display.landscape = landscape.reshape(places[0].shape)
             display.xx0, display.xx1 = [*places, None][:2]
-        return display.plot(ax=ax, **kwargs)
+        return display.plot(ax=ax, vmax=vmax, cmap=cmap, scatter_kw=scatter_kw, contour_kw=contour_kw)
 
     def plot(
         self,
