@@ -25,6 +25,7 @@ _CHARACTERS_PER_INCH = 14.0  # Of the small print that labels panels.
 _LEAST_CHARACTERS = 16  # Of a line, where a narrower one would break words.
 _MOST_TICKS = 4  # Of a small panel.
 _PLAIN_DIGITS = (-3, 5)  # Powers of ten between which tick labels are written out.
+_GAP = 0.8  # Between rows of panels with labels, in units of the average height of a row.
 _TICK_AREA = 50  # Square points, of ticks at the edges that stand for rows.
 _CROWD = 1000  # Rows from which on points are drawn smaller, so that they do not cover each other.
 # Full-size labels are larger than small print, and a legend or colour bar takes some of the axes' width.
@@ -104,7 +105,9 @@ def panel_grid(ax, shape, figsize, strip=0.0, heights=None):
     for_panels = max(strip, ax.get_window_extent().height / ax.figure.dpi - strip)
     shares = np.ones(shape[0]) if heights is None else np.array(heights)
     heights = [strip] * (strip > 0) + (for_panels * shares / shares.sum()).tolist()
-    grid = place.subgridspec(len(heights), shape[1], height_ratios=heights)
+    # Where no layout makes room for labels, gaps do.
+    gap = _GAP if ax.figure.get_layout_engine() is None and strip > 0 else None
+    grid = place.subgridspec(len(heights), shape[1], height_ratios=heights, hspace=gap)
     for row, column in np.ndindex(*shape):
         panels[row, column] = ax.figure.add_subplot(grid[len(heights) - shape[0] + row, column])
     above = None

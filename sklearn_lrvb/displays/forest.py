@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sklearn_lrvb.displays.axes import draw_legend, label_values, panel_grid, styled, wrapped
+from sklearn_lrvb.displays.axes import draw_legend, label_values, panel_grid, panel_width, styled, wrapped
 
 _MOST_IN_ONE_ROW = 3  # Of up to so many panels.
 _ENTRY_INCHES, _KIND_INCHES = 0.05, 0.1  # Height of a row of a panel, and of each kind of intervals in it.
@@ -81,12 +81,12 @@ class Forest(NamedTuple):
         attributes : dict, what the display keeps: `ax_`, `figure_`, `axes_`, `legend_`
         drawn : list for every panel of a pair for every kind: LineCollection, Line2D
         """
-        n_panels, width = len(self.panels), _ONE_PANEL_INCHES
+        n_panels = len(self.panels)
         n_columns = min(self.most_columns, int(np.ceil(n_panels**0.5)))
         n_columns = n_panels if n_panels <= _MOST_IN_ONE_ROW else n_columns
-        if n_panels > 1:
-            width = max(_LEAST_WIDTH_INCHES, self.panel_inches * n_columns)
-        inches = _NAMES_SHARE * (self.panel_inches if n_panels > 1 else width)
+        width = max(_LEAST_WIDTH_INCHES, self.panel_inches * n_columns) if n_panels > 1 else _ONE_PANEL_INCHES
+        width = width if ax is None else panel_width(ax)
+        inches = _NAMES_SHARE * width / n_columns
         in_rows = [self.panels[k : k + n_columns] for k in range(0, n_panels, n_columns)]
         of_row = _ENTRY_INCHES + _KIND_INCHES * len(self.kinds)
         least = max(_LEAST_INCHES, 0.08 * len(self.row_label))
