@@ -18,6 +18,7 @@ from sklearn.utils.validation import _get_feature_names
 
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.latent_class.given_columns import given_column, given_table, letter_of
+from sklearn_lrvb.latent_class.spellings import notes_of_spellings
 
 NUMBERS = "numeric", "count"
 KINDS = "numeric", "categorical", "binary", "count"
@@ -128,16 +129,21 @@ class TableColumns:
 
     @property
     def notes(self):
-        """What a user may want to know, which is no reason for a warning: tuple of sentences."""
+        """What a user may want to know: tuple of sentences. `checked` warns of those on spellings."""
         doubtful = [column for column in self.columns if _may_be_codes(column)]
-        if not doubtful:
-            return ()
-        first = doubtful[0].name
-        return (
-            f"Columns of at most {_FEW_VALUES} different whole numbers are taken for numeric: "
-            f"{_listed(column.name for column in doubtful)}. If they are counts or codes of categories, say "
-            f"so, as in {{{first!r}: 'count'}} or {{{first!r}: 'categorical'}}.",
-        )
+        notes = []
+        if doubtful:
+            first = doubtful[0].name
+            notes.append(
+                f"Columns of at most {_FEW_VALUES} different whole numbers are taken for numeric: "
+                f"{_listed(column.name for column in doubtful)}. If they are counts or codes of categories, "
+                f"say so, as in {{{first!r}: 'count'}} or {{{first!r}: 'categorical'}}."
+            )
+        return (*notes, *self._notes_of_spellings)
+
+    @property
+    def _notes_of_spellings(self):
+        return notes_of_spellings(self.columns, self.container)
 
     def __add__(self, other):
         """The columns of two batches of one table.
@@ -183,6 +189,8 @@ class TableColumns:
         return self
 
     def _warn(self):
+        if self._notes_of_spellings:
+            warn_caller(" ".join(self._notes_of_spellings))
         constant = [c.name for c in self.columns if c.seen is not None and len(c.seen) == 1]
         if constant:
             warn_caller(
