@@ -199,7 +199,7 @@ gm/estimator.py : gm/test_number_of_clusters.py
 latent_class/estimator.py : latent_class/test_conclusions.py
   changed |= {name: 0.5 * getattr(self, name) for name in halved} => pass
 latent_class/column_families/numeric.py : latent_class/test_conclusions.py
-  score = 0.5 / kappa - 0.5 * precision * np.square(mean) => score = 0.5 / kappa - precision * np.square(mean)
+  score = 0.5 / kappa - 0.5 * np.square(scaled) => score = 0.5 / kappa - np.square(scaled)
 mixtures/conclusions/partition_search.py : gm/test_partition_search.py
   costs[self.sizes == 0] = np.inf => pass
 mixtures/conclusions/partitions.py : gm/test_partition_posterior.py
@@ -238,7 +238,7 @@ latent_class/prior_moves.py : latent_class/test_influence_of_rows.py
 latent_class/draws.py : latent_class/test_draws.py
   found[:, place] -= responses[:, place] / np.square(self._deviations[place]) => pass
 latent_class/column_families/numeric.py : latent_class/test_column_families.py
-  by_log -= 0.5 * scalars[..., 1] / root * by_mean => pass
+  + scalars[..., 1] * by_scaled) => )
 latent_class/given_tables.py : latent_class/test_fit_identities.py
   np.add.reduceat(weights, starts) => np.diff(np.append(starts, len(order))).astype(float)
 """  # noqa: E501

@@ -14,7 +14,7 @@ import functools
 import math
 
 import numpy as np
-from scipy.linalg import eigh, lapack
+from scipy.linalg import lapack
 
 # Largest difference across the diagonal of a user's matrix that counts as round-off, in units of the roots of
 # the diagonal: that of inverses and products in float32.
@@ -176,11 +176,12 @@ def cholesky_factors(matrices):
 
 
 def gram_root(gram):
-    """Z with Z' Z = gram, for a symmetric matrix that is positive semidefinite up to round-off: (n, n).
+    """Z with Z' Z = gram, for matrices that are positive semidefinite up to round-off: (..., n, n).
 
     Z is the symmetric root of the correlations times the standard deviations: columns in any units keep
-    their digits, and the signs do not depend on the eigenvectors'.
+    their digits. It is a continuous function of the matrix, whatever signs the eigenvectors have.
     """
     correlations, scale = scaled_to_unit_diagonal(symmetrized(gram))
-    values, vectors = eigh(correlations)
-    return vectors @ (np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T) * scale
+    values, vectors = np.linalg.eigh(correlations)
+    roots = np.sqrt(np.maximum(values, 0.0))[..., None, :]
+    return (vectors * roots) @ vectors.swapaxes(-1, -2) * scale[..., None, :]

@@ -93,6 +93,26 @@ class _Check:
         values = family.values_of(self.scalars, self.sums)
         self.close("scalars_at", family.scalars_at(values, self.sums), self.scalars, 1e-9)
 
+    def must_reorder_the_classes(self):
+        family, orders = self.family, np.array([[1, 0], [0, 1], [0, 0], [1, 1], [1, 0]])
+        found = family.values_of(family.reordered(self.scalars, orders, self.sums), self.sums)
+        values = family.values_of(self.scalars, self.sums)
+        self.close("reordered", found, np.take_along_axis(values, orders[:, :, None, None], axis=1), 1e-12)
+
+    def must_take_scalars_of_parameters_that_underflow(self):
+        # Sparse priors draw logarithms of which the exponential is zero.
+        family, kinds, orders = self.family, np.array(self.family.scalar_kinds), np.tile([1, 0], (5, 1))
+        signs = np.where(kinds == "logit", self.rng.choice([-1.0, 1.0], size=self.scalars.shape), -1.0)
+        scalars = np.where(kinds == "normal", self.scalars, 4000.0 * signs)
+        reordered = family.reordered(scalars, orders, self.sums)
+        for name, found in {
+            "reordered": reordered,
+            "statistics_of": family.statistics_of(reordered, self.sums),
+            "pulled_back": family.pulled_back(scalars, self.sums, np.ones((5, *self.sums.shape))),
+            "log_prior": np.concatenate([part.ravel() for part in family.log_prior(scalars, self.sums)]),
+        }.items():
+            assert np.isfinite(found).all(), f"{type(family).__name__}: {name} is not finite."
+
     def must_estimate_by_maximum_likelihood(self):
         # Slopes of S.T(theta), the log likelihood, vanish.
         family, sums = self.family, self.sums

@@ -98,3 +98,12 @@ def test_gram_root_is_a_root_in_any_units():
     scale = np.sqrt(np.outer(np.diag(gram), np.diag(gram)))
     np.testing.assert_allclose(root.T @ root / scale, gram / scale, atol=1e-14)
     assert not gram_root(np.zeros((2, 2))).any()
+    np.testing.assert_allclose(gram_root(np.stack([gram, gram]))[1], root)
+    assert gram_root(np.zeros((3, 0, 0))).shape == (3, 0, 0)
+
+
+def test_gram_root_is_continuous_where_eigenvectors_are_not():
+    # Two eigenvalues are equal: the least change of the matrix turns their eigenvectors.
+    change = np.array([[0.0, 1e-9, 0.0], [1e-9, 0.0, 1e-9], [0.0, 1e-9, 0.0]])
+    gram = np.diag([4.0, 4.0, 9.0])
+    np.testing.assert_allclose(gram_root(gram + change), gram_root(gram - change), atol=1e-8)

@@ -42,6 +42,7 @@ from sklearn_lrvb.latent_class.column_families.scalars import (
 from sklearn_lrvb.latent_class.targets import ClassTargets, changes_of, values_of_draws
 from sklearn_lrvb.mixtures.posterior_sampling.copula import CopulaDensity
 from sklearn_lrvb.mixtures.posterior_sampling.draws import DrawArrays, DrawnParameters
+from sklearn_lrvb.symmetric_matrices import gram_root
 
 _LOG_2_PI = np.log(2.0 * np.pi)
 _LEAST_DEVIATION = 1e-8  # Of a scalar; posteriors have larger ones.
@@ -146,7 +147,8 @@ class Scalars:
         for variance, (half, _) in zip(parts, self._over_roots[1:], strict=True):
             found = _root_of_excess(variance, half)
             blocks += [block for of_class in found for block in of_class]
-        return block_diag(*[block for block in blocks if block.size])
+        # Without blocks, as of one class of constant columns, block_diag would have a row.
+        return block_diag(np.zeros((0, 0)), *blocks)
 
     # Functions of drawn scalars.
 
@@ -213,13 +215,11 @@ class Scalars:
 
     def reordered(self, scalars, orders):
         """Scalars whose class k is class ``orders[:, k]`` of given ones, int array (n, K)."""
-        of_weights, _ = self.split(scalars)
+        of_weights, parts = self.split(scalars)
         log_weights = np.take_along_axis(log_probabilities(of_weights), orders, axis=1)
-        parts = []
-        for values, (family, sums, _) in zip(self.values(scalars), self.by_family(), strict=True):
-            own = np.take_along_axis(values, orders[:, :, None, None], axis=1)
-            parts.append(family.scalars_at(own, sums))
-        return self.joined(stick_logits(log_weights), parts)
+        triples = zip(parts, self.by_family(), strict=True)
+        own = [family.reordered(part, orders, sums) for part, (family, sums, _) in triples]
+        return self.joined(stick_logits(log_weights), own)
 
     def first_order(self, changes):
         """Changes of log weights, (n, K), and of what is reported, by family, by small ones of scalars."""
@@ -242,8 +242,7 @@ def _variances(kinds, parameters):
 def _root_of_excess(variances, half):
     """Y with Y Y' = diag(variances) - half half': (..., s), (..., s, b) -> (..., s, s)."""
     excess = variances[..., None] * np.eye(variances.shape[-1]) - half @ half.swapaxes(-1, -2)
-    values, vectors = np.linalg.eigh(excess)
-    return vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
+    return gram_root(excess).swapaxes(-1, -2)
 
 
 class ClassCopula:

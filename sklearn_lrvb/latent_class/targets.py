@@ -9,6 +9,7 @@ weights: with J_S = d E g / d S its response is J_S R^-1 beta, and its LRVB cova
 the excess being the part of q's own covariance that is not linear in the statistics.
 """
 
+import math
 from functools import cached_property
 
 import numpy as np
@@ -75,7 +76,7 @@ class Tables(Target):
 
     def joined(self, parts, n_axes):
         """Arrays by family (..., c, q) to one in the order of the table, (..., entries of a class)."""
-        flat = [part.reshape(*part.shape[:n_axes], -1) for part in parts]
+        flat = [part.reshape(*part.shape[:n_axes], math.prod(part.shape[n_axes:])) for part in parts]
         return np.concatenate(flat, axis=-1)[..., self._order]
 
     def _by_family(self, method):
@@ -177,7 +178,7 @@ class ClassTargets(Targets):
 def changes_of(target, log_weights, values):
     """First-order changes of a target by those of log weights, (n, K), and of values by family."""
     if target.name == "tables":
-        return target.joined(values, 2).reshape(len(log_weights), -1)
+        return target.joined(values, 2).reshape(len(log_weights), target.size)
     if target.name == "log_weights":
         return log_weights
     shares = target.value()
@@ -188,5 +189,5 @@ def changes_of(target, log_weights, values):
 def values_of_draws(target, parameters):
     """A flat target of draws, (n, d)."""
     if target.name == "tables":
-        return target.joined(parameters.values(), 2).reshape(len(parameters.draws), -1)
+        return target.joined(parameters.values(), 2).reshape(len(parameters.draws), target.size)
     return parameters.log_weights if target.name == "log_weights" else parameters.weights

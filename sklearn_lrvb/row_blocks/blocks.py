@@ -52,7 +52,7 @@ def batches(n, bytes_each):
 
 def rows_in_batch(bytes_each):
     """Number of items in one of the `batches`."""
-    return max(1, _BATCH_BYTES // bytes_each)
+    return max(1, _BATCH_BYTES // max(1, bytes_each))
 
 
 class Workload(NamedTuple):
@@ -175,7 +175,7 @@ def added(total, part):
         return part if total is None else total
     if isinstance(total, (tuple, list)):
         return type(total)(added(*both) for both in zip(total, part, strict=True))
-    if isinstance(total, np.ndarray):
+    if isinstance(total, np.ndarray) and total.dtype == np.result_type(total, part):
         total += part
         return total
     return total + part

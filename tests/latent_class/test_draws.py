@@ -6,6 +6,7 @@ import pickle
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 from callback_recorder import Recorder
 from catalogue import assert_equal_to_rounding, require_arviz, set_sizes
@@ -14,6 +15,8 @@ from latent_class.catalogue import PROBLEMS, fitted, mixture, refitted
 from scipy import stats
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
+
+from sklearn_lrvb import LRVBLatentClassMixture, number_of_clusters
 
 GIBBS = json.loads(gibbs_references.PATH.read_text(encoding="utf8"))["tables"]
 
@@ -39,6 +42,47 @@ def test_draws_have_the_means_and_covariances_of_linear_response(name):
     weights = fit.posterior_summary(method="lrvb", target="weights")
     np.testing.assert_allclose(np.exp(draws[:, :2]).mean(axis=0), weights["mean"], atol=0.003)
     np.testing.assert_allclose(np.exp(draws[:, :2]).std(axis=0), weights["sd"], rtol=0.05)
+
+
+@pytest.mark.parametrize("name", ["categories", "numbers", "mixed", "one class"])
+def test_draws_do_not_depend_on_the_order_of_rows(name):
+    problem, fit = PROBLEMS[name], fitted(name)
+    shuffled, start = problem.take(np.random.default_rng(1).permutation(len(problem.X)))
+    other = refitted(shuffled, init_params=start)
+    draws, others = (one.sample_posterior(50, random_state=0, method="lrvb") for one in (fit, other))
+    for column, values in draws.items():
+        np.testing.assert_allclose(others[column], values, rtol=1e-6, err_msg=column)
+
+
+def test_draws_of_sparse_categories_are_numbers():
+    # The classes are alike and probabilities underflow: draws are put into the order of the fit.
+    rng = np.random.default_rng(0)
+    codes = rng.choice(5, p=[0.6, 0.3, 0.06, 0.03, 0.01], size=(55, 3))
+    X = pd.DataFrame(np.array(list("abcde"), dtype=object)[codes]).assign(x=rng.normal(size=55))
+    X.columns = ["a", "b", "c", "x"]
+    given = {"n_init": 1, "moves": "merge", "random_state": 0, "category_concentration_prior": 0.003}
+    fit = LRVBLatentClassMixture(4, degrees_of_freedom_prior=0.05, **given).fit(X)
+    draws = fit.sample_posterior(500, method="exact", X=X, random_state=0)
+    assert not any(np.isnan(values).any() for values in draws.values())
+    assert all(np.allclose(draws[name].sum(axis=2), 1.0) for name in "abc")
+    assert (draws["a"] == 0.0).any()
+
+
+@pytest.mark.filterwarnings("ignore:(?s).*Columns of X with one value")
+def test_one_class_of_constant_columns_is_known():
+    X = pd.DataFrame({"colour": ["red"] * 10, "shape": ["round"] * 10})
+    fit = LRVBLatentClassMixture(1, random_state=0).fit(X)
+    summary = fit.posterior_summary()
+    assert (summary["sd"] == 0.0).all()
+    for name in ("weight[0]", "probability[0,colour=red]"):
+        assert (summary.loc[name, ["mean", "lower", "upper"]] == 1.0).all()
+    for method in ("lrvb", "exact"):
+        draws = fit.sample_posterior(3, method=method, X=X, random_state=0)
+        assert all((values == 1.0).all() for values in draws.values())
+    assert fit.posterior_check(X, random_state=0).verdict.startswith("Linear response is good")
+    assert fit.partition_posterior(X, n_draws=5, random_state=0).labels.tolist() == [0] * 10
+    found = number_of_clusters(fit, X, n_components=[1, 2], random_state=0)
+    assert abs(found.log_evidence[0]) < 1e-9
 
 
 def test_draws_are_tables_of_the_columns():

@@ -351,6 +351,16 @@ def test_batches_may_lack_values_and_weight():
     assert_same_fit(fit, mixture(problem, **alike).fit(X, sample_weight=weights))
 
 
+@pytest.mark.parametrize("name", ["numbers", "counts", "mixed"])
+@pytest.mark.parametrize("of_second", [2.0, 0.5])
+def test_batches_of_weight_one_come_before_others(name, of_second):
+    problem = PROBLEMS[name]
+    weights = np.where(every(problem) < 30, 1.0, of_second)
+    alike = {"init_params": "kmeans", "n_init": 1}
+    fit = mixture(problem, **alike).fit(list(parts_of(replace(problem, sample_weight=weights), True)))
+    assert_same_fit(fit, mixture(problem, **alike).fit(problem.X, sample_weight=weights))
+
+
 @pytest.mark.parametrize("form", ["frame", "array"])
 @pytest.mark.parametrize("name", ["mixed", "weights"])
 def test_dask_collections_are_the_table(name, form):

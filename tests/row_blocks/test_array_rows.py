@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_lrvb import row_blocks
 from sklearn_lrvb.row_blocks import ArrayRows, RowBlock, Workload, batches, rows_of_array
+from sklearn_lrvb.row_blocks.blocks import added
 from sklearn_lrvb.row_blocks.parts import BatchRows
 
 
@@ -263,3 +264,12 @@ def test_after_an_error_between_blocks_no_thread_is_left(verb, small_blocks):
         assert threadpool_info() == before
         assert threading.active_count() == n_threads
     assert kept.tb is not None
+
+
+def test_sums_of_different_dtypes_are_added_up():
+    # Whole numbers of rows that count once, and then shares of rows with weights.
+    whole, shares = np.array([1, 2]), np.array([0.5, 0.25])
+    np.testing.assert_array_equal(added(whole, shares), [1.5, 2.25])
+    single = added(np.ones(2, dtype=np.float32), np.full(2, 1e-12))
+    np.testing.assert_array_equal(single, 1.0 + 1e-12)
+    np.testing.assert_array_equal(whole, [1, 2])

@@ -163,6 +163,13 @@ class ColumnFamily(ABC):
     def scalars_at(self, values, sums):
         """Inverse of `values_of`: (n, K, c, q) -> (n, K, c, s)."""
 
+    def reordered(self, scalars, orders, sums):
+        """Drawn scalars whose class k is class ``orders[:, k]`` of given ones: int array (n, K).
+
+        Here they do not depend on the posterior. They are never made values, which may underflow.
+        """
+        return np.take_along_axis(scalars, orders[:, :, None, None], axis=1)
+
     @abstractmethod
     def first_order(self, changes, sums):
         """Changes of what is reported by small ones of the scalars: (n, K, c, s) -> (n, K, c, q)."""

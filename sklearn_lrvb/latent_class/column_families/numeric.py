@@ -166,43 +166,41 @@ class NumericColumns(ColumnFamily):
         of_mean = np.stack([-mean * root, root, np.zeros_like(mean)], axis=-1) / kappa[..., None]
         return np.stack([of_log, of_mean], axis=-2)
 
-    def _mean_and_precision(self, scalars, sums):
-        precision = np.exp(scalars[..., 0])
-        return self._parameters(sums)[1] + scalars[..., 1] / np.sqrt(precision), precision
+    def _roots_and_scaled_means(self, scalars, sums):
+        """sqrt(tau) and sqrt(tau) mu, which are numbers also where tau underflows: (n, K, c) each."""
+        root = np.exp(0.5 * scalars[..., 0])
+        return root, root * self._parameters(sums)[1] + scalars[..., 1]
 
     def statistics_of(self, scalars, sums):
-        mean, precision = self._mean_and_precision(scalars, sums)
-        of_count = 0.5 * (scalars[..., 0] - precision * np.square(mean))
-        return np.stack([of_count, precision * mean, -0.5 * precision], axis=-1)
+        root, scaled = self._roots_and_scaled_means(scalars, sums)
+        of_count = 0.5 * (scalars[..., 0] - np.square(scaled))
+        return np.stack([of_count, root * scaled, -0.5 * np.square(root)], axis=-1)
 
     def pulled_back(self, scalars, sums, slopes):
-        mean, precision = self._mean_and_precision(scalars, sums)
-        by_mean = precision * (slopes[..., 1] - mean * slopes[..., 0])
-        by_log = 0.5 * (1.0 - precision * np.square(mean)) * slopes[..., 0]
-        by_log += precision * (mean * slopes[..., 1] - 0.5 * slopes[..., 2])
-        root = np.sqrt(precision)
-        by_log -= 0.5 * scalars[..., 1] / root * by_mean
-        return np.stack([by_log, by_mean / root], axis=-1)
+        root, scaled = self._roots_and_scaled_means(scalars, sums)
+        by_scaled = root * slopes[..., 1] - scaled * slopes[..., 0]
+        by_log = 0.5 * (1.0 - np.square(scaled)) * slopes[..., 0] + root * scaled * slopes[..., 1]
+        by_log -= 0.5 * (np.square(root) * slopes[..., 2] + scalars[..., 1] * by_scaled)
+        return np.stack([by_log, by_scaled], axis=-1)
 
     def log_prior(self, scalars, sums):
         kappa, shape, rate = self._prior
-        mean, precision = self._mean_and_precision(scalars, sums)
+        root, scaled = self._roots_and_scaled_means(scalars, sums)
         log_density, slopes = log_gamma_density(scalars[..., 0], shape, rate)
         # sqrt(tau) mu = sqrt(tau) m + u is normal with variance 1/kappa.
-        scaled, root = np.sqrt(precision) * mean, np.sqrt(precision)
         log_density += 0.5 * (np.log(kappa) - _LOG_2_PI - kappa * np.square(scaled)).sum(axis=(1, 2))
         slopes[..., 0] -= 0.5 * kappa * scaled * root * self._parameters(sums)[1]
         return log_density, np.concatenate([slopes, -kappa * scaled[..., None]], axis=-1)
 
     def prior_score(self, scalars, sums, name):
         kappa, shape, rate = self._prior
-        mean, precision = self._mean_and_precision(scalars, sums)
+        root, scaled = self._roots_and_scaled_means(scalars, sums)
         if name == "mean_precision_prior":
-            score = 0.5 / kappa - 0.5 * precision * np.square(mean)
+            score = 0.5 / kappa - 0.5 * np.square(scaled)
         elif name == "degrees_of_freedom_prior":
             score = 0.5 * (scalars[..., 0] - digamma(shape) + np.log(rate))
         else:
-            score = 0.5 * (shape / rate - precision)
+            score = 0.5 * (shape / rate - np.square(root))
         return score.sum(axis=(1, 2))
 
     def scalars_given(self, drawn_sums, sums, generator):
@@ -213,16 +211,22 @@ class NumericColumns(ColumnFamily):
         return np.stack([log_precision, scaled], axis=-1)
 
     def values_of(self, scalars, sums):
-        mean, precision = self._mean_and_precision(scalars, sums)
-        return np.stack(
-            [self._means + self._deviations * mean, self._deviations / np.sqrt(precision)], axis=-1
-        )
+        with np.errstate(over="ignore"):  # Standard deviations may be beyond all numbers.
+            deviation = np.exp(-0.5 * scalars[..., 0])
+            mean = self._parameters(sums)[1] + scalars[..., 1] * deviation
+            return np.stack([self._means + self._deviations * mean, self._deviations * deviation], axis=-1)
 
     def scalars_at(self, values, sums):
         precision = np.square(self._deviations / values[..., 1])
         mean = (values[..., 0] - self._means) / self._deviations
         scaled = np.sqrt(precision) * (mean - self._parameters(sums)[1])
         return np.stack([np.log(precision), scaled], axis=-1)
+
+    def reordered(self, scalars, orders, sums):
+        # They are measured from the means of the posterior's own classes.
+        own, means = super().reordered(scalars, orders, sums), self._parameters(sums)[1]
+        own[..., 1] += np.exp(0.5 * own[..., 0]) * (means[orders] - means)
+        return own
 
     def first_order(self, changes, sums):
         _, _, shape, rate = self._parameters(sums)

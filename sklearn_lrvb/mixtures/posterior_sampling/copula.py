@@ -137,7 +137,7 @@ class PosteriorCopula(ABC):
         half = solve_triangular(self._posterior.intercept_root, self._logit_covariance.T, lower=True)
         excess = np.diag(self._sticks.logit_variance(self._posterior.label_counts)) - half.T @ half
         excess *= self._with_excess
-        return gram_root(excess) if len(excess) else excess  # A single label has no breaks.
+        return gram_root(excess)
 
     @cached_property
     def logit_deviations(self):
