@@ -52,6 +52,9 @@ WITH_NOISE = tuple(
     for number in range(2)
 )
 
+# Both kinds of tails of a covariance type, in turn.
+TAILS = (4.0, "student"), ("student", 4.0), ("student_by_component", 4.0), (4.0, "student")
+
 # Student's t components: under both priors, with given degrees of freedom, one that is fitted, or one each
 WITH_TAILS = tuple(
     {
@@ -60,14 +63,18 @@ WITH_TAILS = tuple(
         "factorization": FACTORIZATIONS[(number + i // 2) % 2],
         "weight_concentration_prior_type": WEIGHT_PRIORS[1 if number else i % 2],
         "reg_covar": (0.0, 0.05)[(number + i) % 2],
-        "tails": ((4.0, "student"), ("student", 4.0), ("student_by_component", 4.0), (4.0, "student"))[i][
-            number
-        ],
+        "tails": tails,
     }
     for i, covariance_type in enumerate(COVARIANCE_TYPES)
-    for number in range(2)
+    for number, tails in enumerate(TAILS[i % len(TAILS)])
 )
 MODELS = WITHOUT_NOISE + WITH_NOISE + WITH_TAILS
+
+
+def types_in_turn(*choices):
+    """Every covariance type with one of each of some choices in turn: list of tuples."""
+    of_types = [itertools.islice(itertools.cycle(some), len(COVARIANCE_TYPES)) for some in choices]
+    return list(zip(COVARIANCE_TYPES, *of_types, strict=True))
 
 
 def rows_around_mean(X, n_jobs=None, sample_weight=None):

@@ -42,12 +42,14 @@ def encoded_rows(estimator, columns, X, sample_weight, unknown, least_rows):
     """The rows of a collection, each partition encoded where it is: DaskRows."""
     validate_data(estimator, _meta(X), skip_check_array=True, reset=False)
     X, names = _with_whole_rows(X), [f"x{k}" for k in range(len(columns.columns))]
+    # Weights are not at hand where a partition is encoded: then no row tells of categories without rows.
+    given = columns, unknown, sample_weight is None
     if is_frame(X):
         meta = pd.DataFrame({name: np.empty(0) for name in names})
-        encoded = X.map_partitions(_encoded_frame, columns, unknown, names, meta=meta)
+        encoded = X.map_partitions(_encoded_frame, *given, names, meta=meta)
     else:
         chunks = (X.chunks[0], (len(names),))
-        encoded = X.map_blocks(_encoded_array, columns, unknown, dtype=np.float64, chunks=chunks)
+        encoded = X.map_blocks(_encoded_array, *given, dtype=np.float64, chunks=chunks)
     encoded = float_array(encoded)
     weights = weight_array(sample_weight, encoded)
     return DaskRows(encoded, weights, np.zeros(len(names)), estimator.n_jobs, least_rows, None)
@@ -58,9 +60,9 @@ def _with_whole_rows(X):
     return X if is_frame(X) else X.rechunk({1: -1})
 
 
-def _encoded_frame(part, columns, unknown, names):
-    return pd.DataFrame(columns.encoded(part, unknown), columns=names, index=part.index)
+def _encoded_frame(part, columns, unknown, counts, names):
+    return pd.DataFrame(columns.encoded(part, unknown, counts), columns=names, index=part.index)
 
 
-def _encoded_array(block, columns, unknown):
-    return columns.encoded(block, unknown)
+def _encoded_array(block, columns, unknown, counts):
+    return columns.encoded(block, unknown, counts)

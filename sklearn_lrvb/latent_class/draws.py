@@ -39,7 +39,7 @@ from sklearn_lrvb.latent_class.column_families.scalars import (
     stick_slopes,
     sticks,
 )
-from sklearn_lrvb.latent_class.targets import ClassTargets, changes_of, values_of_draws
+from sklearn_lrvb.latent_class.targets import ClassTargets, changes_of, names_in_draws, values_of_draws
 from sklearn_lrvb.mixtures.posterior_sampling.copula import CopulaDensity
 from sklearn_lrvb.mixtures.posterior_sampling.draws import DrawArrays, DrawnParameters
 from sklearn_lrvb.symmetric_matrices import gram_root
@@ -451,10 +451,8 @@ class ClassParameters(DrawnParameters):
         """Draws of the weights, and of every column's values by its name, (n, K, q): dict of ndarray."""
         found, target = {"weights": self.weights}, ClassTargets(self.posterior, self.origin)["tables"]
         values, places = target.joined(self.values(), 2), target.columns_of_entries()[:, 0]
-        for place, column in enumerate(self.posterior.prior.columns):
-            found[column.name if column.name not in found else f"column {column.name}"] = values[
-                ..., places == place
-            ]
+        for place, name in enumerate(names_in_draws(self.posterior.prior.columns)):
+            found[name] = values[..., places == place]
         return found
 
     def flat(self, name):

@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.latent_class.arguments import given_responsibilities, require_classes, resolve_prior
+from sklearn_lrvb.latent_class.completed import completed_table
 from sklearn_lrvb.latent_class.fitted import FittedClasses
 from sklearn_lrvb.latent_class.given_tables import described_table, joined_rows, rows_of_table
 from sklearn_lrvb.latent_class.maximum_likelihood import maximum_log_likelihood
@@ -25,6 +26,7 @@ from sklearn_lrvb.latent_class.prior_moves import prior_sensitivity
 from sklearn_lrvb.latent_class.rows import entropies, filled_rows, overdispersion, sampled_rows
 from sklearn_lrvb.latent_class.starts import SAMPLE_ROWS, Starts, kinds_of_starts
 from sklearn_lrvb.latent_class.tables_by_column import described_columns, tables_by_column
+from sklearn_lrvb.latent_class.targets import names_in_draws
 from sklearn_lrvb.mixtures.ascent import MOST_ENDS, Ascent, Race
 from sklearn_lrvb.mixtures.callbacks import NO_TASK, Lines, Progress
 from sklearn_lrvb.mixtures.conclusions.methods import ConclusionMethods
@@ -38,6 +40,7 @@ from sklearn_lrvb.mixtures.moves import Moves
 from sklearn_lrvb.mixtures.prediction import most_probable_components
 from sklearn_lrvb.mixtures.search import sampled
 from sklearn_lrvb.mixtures.uncertainty.prior_sensitivity import in_units_of
+from sklearn_lrvb.mixtures.uncertainty.targets import distinct
 from sklearn_lrvb.mixtures.uncertainty.uncertainty import PosteriorUncertainty, read_only
 from sklearn_lrvb.reports import dataset
 from sklearn_lrvb.row_blocks import blas_threads, require_table
@@ -530,13 +533,11 @@ class LRVBLatentClassMixture(
     def _posterior_dataset(self, draws):
         """Draws of the parameters for ArviZ: weights by class, and a variable for every column."""
         coords, axes = {"component": np.arange(self.n_components)}, {"weights": ("component",)}
-        tables = self.tables_
-        for name in draws:
-            if name != "weights":
-                column = name.removeprefix("column ")
-                table = tables[name] if name in tables else tables[column]
-                axes[name] = ("component", f"{name}_value")
-                coords[f"{name}_value"] = [str(value) for value in table.columns]
+        tables = self.tables_.values()
+        for name, table in zip(names_in_draws(self._fitted.columns.columns), tables, strict=True):
+            axes[name] = ("component", f"{name}_value")
+            values = table.columns.tolist()
+            coords[f"{name}_value"] = distinct([str(v) for v in values], lambda v=values: list(map(repr, v)))
         return dataset({name: (axes[name], values) for name, values in draws.items()}, coords, True)
 
     # What describes the classes.
@@ -651,9 +652,10 @@ class LRVBLatentClassMixture(
 
         Returns
         -------
-        imputed : table like the training one, without ignored columns
+        imputed : table like X, without ignored columns
             X with its missing values filled: numbers and counts by their means, categories by the most
-            probable one.
+            probable one. All other values are as they were, also categories that the fit has not seen.
+            Columns keep their dtypes, where these can hold what they are filled with.
 
         std : ndarray of shape (n_samples, number of columns)
             Standard deviations of filled numbers and counts, because the row's class is uncertain and classes
@@ -688,10 +690,9 @@ class LRVBLatentClassMixture(
         require_table(X, "impute, which fills tables,")
         fitted = self._fitted
         values, spreads = filled_rows(self._given_rows(X, None, fitted), fitted.posterior)
-        table = fitted.columns.decoded(values)
-        if hasattr(table, "index") and hasattr(X, "index"):
-            table.index = X.index
-        return (table, spreads) if return_std else table
+        table, is_missing = completed_table(fitted.columns, X, values)
+        # A category that the fit has not seen is as good as missing for the others, but it stays.
+        return (table, np.where(is_missing, spreads, 0.0)) if return_std else table
 
     def influence(
         self,

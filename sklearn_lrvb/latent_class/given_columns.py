@@ -3,6 +3,7 @@
 A value is missing where it is NaN, None, pandas' NA or NaT, null of polars, or masked.
 """
 
+import contextlib
 from dataclasses import dataclass
 from numbers import Complex, Number, Real
 from typing import Any
@@ -17,7 +18,7 @@ from sklearn_lrvb.row_blocks.tables import TIMES, unmasked
 # Squares of larger numbers, summed over rows, come near the largest float64. No measurement is as large.
 _LARGEST_SIZE = 1e100
 # From here on, float64 does not tell whole numbers apart.
-_LARGEST_WHOLE = 2**53
+LARGEST_WHOLE = 2**53
 # Objects that NumPy makes numbers of at once, many times as fast as one by one.
 _NUMBERS_AND_NONE = {float, int, np.float64, np.int64, type(None)}
 
@@ -33,7 +34,8 @@ class GivenColumn:
     kind : "numeric", "categorical", "binary" or None
         What it is taken for where the user does not say it. None: all values are missing, and the dtype does
         not tell.
-    numbers : array (n_rows,) of real numbers, NaN where missing; or None
+    numbers : array (n_rows,) of real numbers, or None
+    holes : bool array (n_rows,), where `numbers` are missing besides those that are NaN; or None
     codes : int array (n_rows,), places in `values`, -1 where missing; None where there are `numbers`
     values : list of different values, the categories
     is_declared : bool
@@ -44,27 +46,49 @@ class GivenColumn:
     dtype: Any
     kind: str | None
     numbers: NDArray | None = None
+    holes: NDArray | None = None
     codes: NDArray | None = None
     values: list | None = None
     is_declared: bool = False
 
+    def kind_of_rows(self, counts):
+        """Its kind if some rows alone count, bool array (n_rows,): other rows may hold words, or numbers."""
+        if self.numbers is not None or self.is_declared:
+            return self.kind
+        used = np.unique(self.codes[counts & (self.codes >= 0)])
+        return _kind_of_types({type(self.values[code]) for code in used})
+
+    @property
+    def is_missing(self):
+        """Where there is no value, bool array (n_rows,)."""
+        if self.numbers is None:
+            return self.codes < 0
+        is_nan = np.isnan(self.numbers)
+        return is_nan if self.holes is None else is_nan | self.holes
+
     def coded(self):
         """Codes (n_rows,), -1 where missing, and the list of values that they stand for."""
+        self._require_finite(self.as_floats())
         if self.numbers is None:
             return self.codes, self.values
-        self._require_finite(self.numbers)
-        values, codes = np.unique(self.numbers, return_inverse=True)
+        is_there, codes = ~self.is_missing, np.full(len(self.numbers), -1)
+        # Whole numbers are not made floats, which do not tell large ones apart.
+        values, codes[is_there] = np.unique(self.numbers[is_there], return_inverse=True)
+        # Those with holes may come as floats. As categories they are called 1 and 2, not 1.0 and 2.0.
         if values.dtype.kind == "f":
-            n_values = np.count_nonzero(~np.isnan(values))  # NaN is the last.
-            codes, values = np.where(codes < n_values, codes, -1), values[:n_values]
-            # Whole numbers with holes come as floats. As categories they are called 1 and 2, not 1.0 and 2.0.
-            if np.all((values == np.rint(values)) & (np.abs(values) < _LARGEST_WHOLE)):
+            values = values.astype(np.float64)
+            if np.all((values == np.rint(values)) & (np.abs(values) < LARGEST_WHOLE)):
                 values = values.astype(np.int64)
         return codes, values.tolist()
 
     def as_numbers(self, is_count):
         """Values as float64 array (n_rows,), NaN where missing; counts are checked to be such."""
-        numbers = self._numbers_of_values() if self.numbers is None else self.numbers.astype(np.float64)
+        numbers = self.as_floats()
+        self._refuse(
+            np.isnan(numbers) & ~self.is_missing,
+            "are no numbers",
+            f"Convert the column to numbers, or let it be {{{self.name!r}: 'categorical'}}.",
+        )
         self._require_finite(numbers)
         if is_count:
             self._refuse(
@@ -74,16 +98,11 @@ class GivenColumn:
             )
         return numbers
 
-    def _numbers_of_values(self):
-        is_number = np.array([isinstance(value, Number) for value in self.values] + [True])
-        self._refuse(
-            ~is_number[self.codes],
-            "are no numbers",
-            f"Convert the column to numbers, or let it be {{{self.name!r}: 'categorical'}}.",
-        )
-        # A value of the dtype that no row has may still be a word.
-        numbers = [float(value) if isinstance(value, Number) else np.nan for value in self.values]
-        return np.array([*numbers, np.nan])[self.codes]
+    def as_floats(self):
+        """Values as float64 array (n_rows,), NaN where they are missing or no numbers."""
+        if self.numbers is None:
+            return np.array([*map(_float_of, self.values), np.nan])[self.codes]
+        return np.where(self.is_missing, np.nan, self.numbers.astype(np.float64))
 
     def _require_finite(self, numbers):
         self._refuse(
@@ -98,6 +117,7 @@ class GivenColumn:
         if len(rows):
             first = rows[0]
             value = self.values[self.codes[first]] if self.numbers is None else self.numbers[first].item()
+            value = _float_of(value) if np.isinf(_float_of(value)) else value
             raise ValueError(
                 f"{len(rows)} value(s) of column {self.name!r} of X {what}. The first is {value!r} in row "
                 f"{first}. {remedy}"
@@ -117,8 +137,12 @@ def given_table(X):
     elif issparse(X):
         table = check_array(X)  # It says that dense rows are needed, and how to get them.
     else:
-        is_masked_bool = isinstance(X, np.ma.MaskedArray) and X.dtype == bool
-        X = unmasked(X.astype(object) if is_masked_bool else X)
+        # Neither bools nor large whole numbers have floats of their own, which would hold NaN.
+        is_whole = isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "biu"
+        X = unmasked(X.astype(object) if is_whole else X)
+        if type(X).__module__.startswith("pyarrow"):  # By itself it makes floats of whole numbers with nulls.
+            columns = [np.fromiter(column.to_pylist(), object, X.num_rows) for column in X.columns]
+            X = np.stack(columns, axis=1) if columns else X
         table = np.asarray(X, dtype=None if hasattr(X, "__array__") else object)
     # scikit-learn would convert a frame: it gets another table of this shape.
     is_table = len(getattr(table, "shape", ())) == 2
@@ -138,18 +162,18 @@ def given_column(table, place, name):
     column = table.iloc[:, place] if hasattr(table, "iloc") else table[:, place]
     dtype, letter = column.dtype, letter_of(column.dtype)
     _refuse_others(name, is_time=letter == "M", is_complex=letter == "c")
-    if letter in "bif":
-        numbers = _real_numbers(column, letter)
+    if letter in "bif" and not str(dtype).endswith("128"):  # NumPy has no whole numbers of 128 bits.
+        numbers, holes = _real_numbers(column, letter)
         if letter != "b":
-            return GivenColumn(name, dtype, "numeric", numbers)
-        codes = np.nan_to_num(numbers.astype(np.float64), nan=-1.0).astype(np.int64)
-        return GivenColumn(name, dtype, "binary", None, codes, [False, True], is_declared=True)
+            return GivenColumn(name, dtype, "numeric", numbers, holes)
+        codes = np.where(False if holes is None else holes, -1, numbers)
+        return GivenColumn(name, dtype, "binary", codes=codes, values=[False, True], is_declared=True)
     if type(dtype).__name__ == "CategoricalDtype":  # of pandas
         codes, values = column.cat.codes.to_numpy(), column.cat.categories.tolist()
-        return GivenColumn(name, dtype, "categorical", None, codes, values, is_declared=True)
+        return GivenColumn(name, dtype, "categorical", codes=codes, values=values, is_declared=True)
     if type(dtype).__name__ == "Enum":  # of polars
-        codes = column.to_physical().cast(int).fill_null(-1).to_numpy()
-        return GivenColumn(name, dtype, "categorical", None, codes, list(dtype.categories), is_declared=True)
+        codes, values = column.to_physical().cast(int).fill_null(-1).to_numpy(), list(dtype.categories)
+        return GivenColumn(name, dtype, "categorical", codes=codes, values=values, is_declared=True)
     return _column_of_objects(column, name)
 
 
@@ -164,24 +188,32 @@ def letter_of(dtype):
 
 
 def _real_numbers(column, letter):
-    """The numbers of a column whose dtype holds numbers or bools, with NaN where missing."""
-    if isinstance(column, np.ndarray):
-        return column
+    """The numbers of a column whose dtype holds numbers or bools, and where it has none (`GivenColumn`)."""
+    if isinstance(column, np.ndarray) or isinstance(column.dtype, np.dtype):
+        return np.asarray(column), None
     if not hasattr(column, "iloc"):  # of polars, which turns whole numbers with nulls into floats
-        return (column if letter == "i" else column.cast(float)).to_numpy()
-    if isinstance(column.dtype, np.dtype):
-        return column.to_numpy()
-    return column.to_numpy(np.float64, na_value=np.nan)
+        if letter == "f":
+            return column.cast(float).to_numpy(), None
+        return column.fill_null(0).to_numpy(), column.is_null().to_numpy()
+    if letter == "f":
+        return column.to_numpy(np.float64, na_value=np.nan), None
+    if not hasattr(column.dtype, "numpy_dtype"):  # of sparse columns
+        return np.asarray(column.array), None
+    missing = {"i": 0, "b": False}[letter]
+    return column.to_numpy(column.dtype.numpy_dtype, na_value=missing), column.isna().to_numpy()
 
 
 def _column_of_objects(column, name):
     """A column of strings or objects; its kind is that of the types of its values."""
     if isinstance(column, np.ndarray) and _NUMBERS_AND_NONE.issuperset(map(type, column)):
-        numbers = column.astype(np.float64)  # None becomes NaN.
-        return GivenColumn(name, column.dtype, None if np.isnan(numbers).all() else "numeric", numbers)
+        with contextlib.suppress(OverflowError):
+            numbers = column.astype(np.float64)  # None becomes NaN.
+            if not (np.abs(numbers) >= LARGEST_WHOLE).any():
+                kind = None if np.isnan(numbers).all() else "numeric"
+                return GivenColumn(name, column.dtype, kind, numbers)
     try:
         codes, values = _factorized(column)
-    except TypeError as error:
+    except (TypeError, NotImplementedError) as error:  # The latter of Arrow.
         raise ValueError(
             f"Column {name!r} of X holds objects that cannot be categories: {error}. Convert them to strings "
             f"or numbers, or leave the column out by {{{name!r}: 'ignore'}}."
@@ -190,10 +222,24 @@ def _column_of_objects(column, name):
     _refuse_others(
         name,
         is_time=any(issubclass(kind, TIMES) for kind in types),
-        is_complex=any(issubclass(kind, Complex) and not issubclass(kind, Real) for kind in types),
+        is_complex=any(map(_is_complex, types)),
     )
     values = [value.item() if isinstance(value, np.generic) else value for value in values]
-    return GivenColumn(name, column.dtype, _kind_of_types(types), None, codes, values)
+    return GivenColumn(name, column.dtype, _kind_of_types(types), codes=codes, values=values)
+
+
+def _is_complex(kind):
+    return issubclass(kind, Complex) and not issubclass(kind, Real)
+
+
+def _float_of(value):
+    """A number of any type as float, infinite where it is too large for one; NaN of anything else."""
+    if not isinstance(value, Number) or _is_complex(type(value)):
+        return np.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf if value > 0 else -np.inf
 
 
 def _kind_of_types(types):

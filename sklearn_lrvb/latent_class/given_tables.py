@@ -80,7 +80,6 @@ def rows_of_table(estimator, columns, X, sample_weight=None, is_training=False):
     X, sample_weight : what the user has passed
     is_training : bool, whether a fit asks, which needs two rows
     """
-    # Training rows have unknown categories too, where they do not count.
     unknown, least = estimator.unknown, 2 if is_training else 1
     origin = np.zeros(len(columns.columns))
     if is_dask(X):
@@ -94,8 +93,8 @@ def rows_of_table(estimator, columns, X, sample_weight=None, is_training=False):
     if not is_training:
         given_table(X)  # scikit-learn counts columns, and does not say of one axis what to do.
         validate_data(estimator, X, skip_check_array=True, reset=False)
-    encoded = columns.encoded(X, unknown)
-    weights = checked_weights(sample_weight, encoded)
+    weights = checked_weights(sample_weight, X)
+    encoded = columns.encoded(X, unknown, True if weights is None else weights > 0)
     if len(encoded) < least:
         raise ValueError(
             f"Found array with {len(encoded)} sample(s) (shape={encoded.shape}) while a minimum of {least} "
@@ -130,7 +129,8 @@ def _encoded_batches(X, columns, unknown):
     for number, batch in enumerate(X() if callable(X) else X):
         rows, weights = divided(batch)
         with _named_in_errors(f"Batch {number}"):
-            encoded = columns.encoded(rows, unknown)
+            counts = True if weights is None else weights_of_part(weights, rows.shape[0]) > 0
+            encoded = columns.encoded(rows, unknown, counts)
         yield encoded if weights is None else (encoded, weights)
 
 

@@ -15,6 +15,7 @@ from sklearn.cluster import KMeans, kmeans_plusplus
 
 from sklearn_lrvb.latent_class.frames import values_of
 from sklearn_lrvb.latent_class.given_tables import distinct_rows
+from sklearn_lrvb.latent_class.table import NUMBERS
 from sklearn_lrvb.row_blocks import Workload, openmp_threads
 
 SAMPLE_ROWS = 2**14  # Largest number of rows in which centers are found, and starts are compared.
@@ -76,7 +77,7 @@ class Comparable:
                 shares = np.bincount(codes, weights[seen], n) / max(weights[seen].sum(), 1e-300)
                 varies = 1.0 - np.square(shares).sum()
                 categories.append((place, shares, 1.0 / np.sqrt(varies) if varies > 0 else 0.0))
-        numbers = [place for place, c in enumerate(columns) if c.kind in ("numeric", "count")]
+        numbers = [place for place, c in enumerate(columns) if c.kind in NUMBERS]
         numbers = np.array(numbers, dtype=np.intp)
         are_counts = np.array([columns[place].kind == "count" for place in numbers], dtype=bool)
         own = np.where(are_counts[:, None], np.sqrt(np.abs(values[numbers])), values[numbers])

@@ -156,7 +156,16 @@ class TableColumns:
         if len(self.columns) != len(other.columns) or self.n_given != other.n_given:
             raise ValueError(f"One batch has {self.n_given} columns, and another {other.n_given}.")
         columns = tuple(a + b for a, b in zip(self.columns, other.columns, strict=True))
+        self._require_labels(other.container, other.labels)
         return replace(self, columns=columns, n_rows=self.n_rows + other.n_rows)
+
+    def _require_labels(self, container, labels):
+        """Raise ValueError where another data frame has other labels; names are checked by scikit-learn."""
+        if container == self.container and tuple(labels) != self.labels:
+            raise ValueError(
+                f"The columns of X are {_listed(labels)}, but those of the training table, or of the first "
+                f"batch, are {_listed(self.labels)}. Pass the same columns in the same order."
+            )
 
     def checked(self):
         """Itself, if every column can be modelled; warns of columns that say little.
@@ -212,7 +221,7 @@ class TableColumns:
                 "row, 'ignore' it."
             )
 
-    def encoded(self, X, unknown="missing"):
+    def encoded(self, X, unknown="missing", counts=True):
         """A table as float64 array (n, P): codes of categories, numbers and counts, NaN where missing.
 
         Parameters
@@ -221,6 +230,8 @@ class TableColumns:
         unknown : "missing" or "error", default="missing"
             What becomes of categories that the training table did not have: missing, with a warning, or a
             ValueError.
+        counts : bool array (n,), or bool for all rows, default=True
+            Which rows count. In the others such categories are missing without a word.
 
         Raises
         ------
@@ -230,6 +241,9 @@ class TableColumns:
         table = given_table(X)
         if table.shape[1] != self.n_given:
             raise ValueError(f"X has {table.shape[1]} columns, but the training table had {self.n_given}.")
+        if hasattr(table, "columns"):
+            labels = list(table.columns)
+            self._require_labels(container_of(table), [labels[column.place] for column in self.columns])
         array = np.empty((table.shape[0], len(self.columns)))
         unseen = []
         for k, column in enumerate(self.columns):
@@ -237,7 +251,7 @@ class TableColumns:
             if column.kind in NUMBERS:
                 array[:, k] = given.as_numbers(is_count=column.kind == "count")
             else:
-                array[:, k], others = _codes(column, given)
+                array[:, k], others = _codes(column, given, counts)
                 unseen += others
         if unseen:
             _report_unseen(unseen, is_error=unknown == "error")
@@ -312,7 +326,8 @@ def described_part(X, kinds="auto", sample_weight=None):
     names, table = _names(X), given_table(X)
     if names is None:
         names = [f"x{place}" for place in range(table.shape[1])]
-    given_kinds = _resolved(kinds, X, names)
+    labels = list(getattr(table, "columns", names))
+    given_kinds = _resolved(kinds, X, names, labels)
     places = [place for place in range(len(names)) if given_kinds.get(place) != "ignore"]
     if not places:
         raise ValueError(f"All {len(names)} columns of X are ignored. Leave one at least to be modelled.")
@@ -321,10 +336,14 @@ def described_part(X, kinds="auto", sample_weight=None):
         _learned(given_column(table, place, names[place]), place, given_kinds.get(place), weights)
         for place in places
     )
-    container = "polars" if hasattr(table, "get_columns") else "pandas" if hasattr(table, "iloc") else "array"
-    labels = list(getattr(table, "columns", names))
     n_rows = int(np.count_nonzero(weights))
-    return TableColumns(columns, len(names), n_rows, container, tuple(labels[place] for place in places))
+    of_modelled = tuple(labels[place] for place in places)
+    return TableColumns(columns, len(names), n_rows, container_of(table), of_modelled)
+
+
+def container_of(table):
+    """The library of what `given_table` returns: "pandas", "polars" or "array"."""
+    return "polars" if hasattr(table, "get_columns") else "pandas" if hasattr(table, "iloc") else "array"
 
 
 def _names(X):
@@ -339,7 +358,7 @@ def _names(X):
 
 def _learned(given, place, given_kind, weights):
     """What a given column tells in rows of some weights (n,), as Column."""
-    kind = given_kind or given.kind
+    kind = given_kind or given.kind_of_rows(weights > 0)
     if kind in NUMBERS:
         numbers = given.as_numbers(is_count=kind == "count")
         counts = (weights > 0) & ~np.isnan(numbers)
@@ -401,8 +420,15 @@ def _categories(kind, values):
 # The kinds that a user says.
 
 
-def _resolved(kinds, X, names):
+def _resolved(kinds, X, names, labels):
     """Kinds by place, of the columns of which the user says them: dict.
+
+    Parameters
+    ----------
+    kinds : "auto" or dict
+    X : what the user has passed
+    names : list of str, what the columns are called here
+    labels : list, what a data frame calls them; names where it is none
 
     Raises
     ------
@@ -423,37 +449,47 @@ def _resolved(kinds, X, names):
                 f"The kind of column(s) {key!r} must be one of {_listed((*KINDS, 'ignore'))}, got {kind!r}."
             )
         chosen = key(X) if callable(key) else key
-        for one in [chosen] if isinstance(chosen, (str, int, np.integer)) else chosen:
-            by_place[_place(one, names)] = kind
+        is_one = isinstance(chosen, (str, int, np.integer)) or (
+            isinstance(chosen, tuple) and chosen in labels
+        )
+        for one in [chosen] if is_one else chosen:
+            by_place[_place(one, names, labels)] = kind
     return by_place
 
 
-def _place(key, names):
-    """The place of a column that is given by name or position."""
-    if isinstance(key, str) and key in names:
-        return names.index(key)
-    if isinstance(key, (int, np.integer)) and -len(names) <= key < len(names):
+def _place(key, names, labels):
+    """The place of a column that is given by its name or label, or by its position.
+
+    Where a data frame has numbers for labels, a number is a label, as everywhere in pandas and as selectors
+    return it; only where they are 0, 1, 2, ... may it count from the end.
+    """
+    for own in (labels, names):
+        if key in own:
+            return own.index(key)
+    has_numbers = any(isinstance(label, (int, np.integer)) for label in labels)
+    is_position = isinstance(key, (int, np.integer)) and -len(names) <= key < len(names)
+    if is_position and (not has_numbers or labels == list(range(len(labels)))):
         return int(key) % len(names)
     raise ValueError(
         f"A kind is given for column {key!r}, but X has no such column. Its {len(names)} columns are "
-        f"{_listed(names)}."
+        f"{_listed(labels)}."
     )
 
 
 # Encoding.
 
 
-def _codes(column, given):
+def _codes(column, given, counts):
     """Codes of a given column among the categories of the fit, as float array (n,), NaN where missing.
 
-    Also what it has besides: list of (name, value, number of rows, first row).
+    Also what it has besides, in rows that count: list of (name, value, number of rows, first row).
     """
     codes, values = given.coded()
     code_of = {category: float(code) for code, category in enumerate(column.categories)}
     array = np.array([code_of.get(value, np.nan) for value in values] + [np.nan])[codes]
     others = []
     if len(values) > len(code_of) or not all(value in code_of for value in values):
-        rows = np.flatnonzero(np.isnan(array) & (codes >= 0))
+        rows = np.flatnonzero(np.isnan(array) & (codes >= 0) & counts)
         found, first, n_rows = np.unique(codes[rows], return_index=True, return_counts=True)
         others = [
             (column.name, values[code], n, rows[start])

@@ -21,7 +21,7 @@ from sklearn_lrvb.exponential_families.special_functions import (
     log_normal_quantile,
     normal_quantile,
 )
-from sklearn_lrvb.mixtures.uncertainty.targets import LogWeights, Target, Targets, Weights
+from sklearn_lrvb.mixtures.uncertainty.targets import LogWeights, Target, Targets, Weights, distinct
 
 
 def _deviation_quantile(normal, mean, deviation):
@@ -107,18 +107,23 @@ class Tables(Target):
         ]
         return self.joined(moved, coefficients.ndim - 1).reshape(*coefficients.shape[:-2], -1)
 
-    def subscripts(self, feature_names):
-        """Class, column and category of every flat entry, such as "0,smokes=yes"."""
+    def subscripts(self, feature_names, word=str):
+        """Class, column and category of every flat entry, such as "0,smokes=yes", by a function of these."""
         columns, labels = self.posterior.prior.columns, self.labels_of_entries()
         ends = []
         for (place, _), label, kind in zip(self.columns_of_entries(), labels, self.kinds, strict=False):
-            ends.append(f"{columns[place].name}={label}" if kind == "probability" else columns[place].name)
+            ends.append(
+                f"{columns[place].name}={word(label)}" if kind == "probability" else columns[place].name
+            )
         return [f"{k},{end}" for k in range(self.n_units) for end in ends]
 
     def labels(self, feature_names):
-        return [
-            f"{kind}[{end}]" for kind, end in zip(self.kinds, self.subscripts(feature_names), strict=True)
-        ]
+        def named(word):
+            ends = self.subscripts(feature_names, word)
+            return [f"{kind}[{end}]" for kind, end in zip(self.kinds, ends, strict=True)]
+
+        # "a=b=c" is "b=c" of column "a", or "c" of column "a=b"; 1 and "1" may be in one column.
+        return distinct(named(str), lambda: named(repr))
 
     def labels_of_entries(self):
         """What the entries of a class are called within their columns: categories, "mean", "sd" or "rate"."""
@@ -165,6 +170,14 @@ class Tables(Target):
 
     def excess_variance(self):
         return self.joined([np.einsum("kcqq->kcq", part) for part in self._excesses()], 1).ravel()
+
+
+def names_in_draws(columns):
+    """Names of the columns among the draws, which have those of the weights, too: list of str."""
+    names, taken = [column.name for column in columns], "weights"
+    while taken in ("weights", *names):
+        taken = f"column {taken}"
+    return [taken if name == "weights" else name for name in names]
 
 
 class ClassTargets(Targets):

@@ -5,13 +5,13 @@ import pickle
 import numpy as np
 import pytest
 from catalogue import (
-    COVARIANCE_TYPES,
     INFORMATION,
     covariance_by,
     mixture,
     overlapping,
     rows_of,
     three_blobs,
+    types_in_turn,
     uncertainty_of,
     use_information,
 )
@@ -84,7 +84,7 @@ def everything(X, weights, **parameters):
 @pytest.mark.filterwarnings("ignore:.* move the fit further than one step")
 @pytest.mark.parametrize(
     ("covariance_type", "prior", "weighted"),
-    list(zip(COVARIANCE_TYPES, 2 * ("conjugate", "flat"), 2 * (True, False), strict=True)),
+    types_in_turn(("conjugate", "flat"), (True, False)),
 )
 def test_every_function_of_a_block_is_small_and_the_same_after_a_pickle(
     covariance_type, prior, weighted, request

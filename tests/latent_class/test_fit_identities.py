@@ -69,14 +69,23 @@ def test_categories_of_rows_of_weight_zero_are_unknown():
     left, start = problem.take(np.flatnonzero(kept))
     problem = replace(problem, sample_weight=kept.to_numpy(float))
     message = f"'d' of column 'town' in {np.count_nonzero(~kept)} row"
-    with pytest.warns(UserWarning, match=message):
-        fit = refitted(problem)
+    fit = refitted(problem, unknown="error")  # Rows that are not there have no unknown categories.
     assert_same_fit(fit, started(left, start))
-    with pytest.warns(UserWarning, match=message):
-        labels = fit.predict(problem.X)
-    np.testing.assert_array_equal(fit.labels_, labels)
     with pytest.raises(ValueError, match=message):
-        refitted(problem, unknown="error")
+        fit.predict(problem.X)
+    with pytest.warns(UserWarning, match=message):
+        labels = fit.set_params(unknown="missing").predict(problem.X)
+    np.testing.assert_array_equal(fit.labels_, labels)
+    score = fit.score(problem.X, sample_weight=problem.sample_weight)
+    np.testing.assert_allclose(score, fit.score(left.X), rtol=1e-12)
+
+
+def test_categories_of_rows_of_weight_zero_are_unknown_in_batches():
+    problem = PROBLEMS["categories"]
+    kept = (problem.X["town"] != "d").to_numpy()
+    problem, alike = replace(problem, sample_weight=1.0 * kept), {"init_params": "kmeans", "n_init": 1}
+    fit = mixture(problem, unknown="error", **alike).fit(list(parts_of(problem, True)))
+    assert_same_fit(fit, mixture(problem, **alike).fit(problem.X[kept]))
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -405,8 +414,7 @@ def test_chunks_may_be_empty_or_have_some_of_the_columns_or_no_weight():
         alike["columns"] = {3: "count", (0, 2): "categorical"}
         in_chunks, their_weights = (arrays.from_array(rows, chunks=30) for rows in (X, weights))
         in_chunks = in_chunks.rechunk((30, 2))
-        with pytest.warns(UserWarning, match="0 of column 'x0'"):
-            fit = mixture(problem, **alike).fit(in_chunks, sample_weight=their_weights)
+        fit = mixture(problem, unknown="error", **alike).fit(in_chunks, sample_weight=their_weights)
         assert_same_fit(fit, mixture(problem, **alike).fit(X[weights > 0]))
 
 

@@ -214,6 +214,41 @@ def test_the_user_says_a_kind(form):
     assert tuple(column.kind for column in columns.columns) == (*KINDS[:4], "count")
 
 
+@pytest.mark.parametrize(
+    ("labels", "key"),
+    [
+        ([1, 0], 1),
+        ([1, 0], make_column_selector(dtype_include="int64")),
+        ([10, 20], 10),
+        ([10, 20], make_column_selector(dtype_include="int64")),
+        ([("a", "x"), ("a", "y")], ("a", "x")),
+        ([0, 1], -2),
+        ([0.5, 1.5], 0),
+    ],
+)
+def test_numbers_are_labels_where_a_frame_has_such(labels, key):
+    X = pd.DataFrame({"code": LARGE % 3, "number": LARGE / 2}).set_axis(labels, axis=1)
+    columns = described(X, {key: "categorical"})
+    assert [column.kind for column in columns.columns] == ["categorical", "numeric"]
+    assert columns.decoded(columns.encoded(X)).columns.tolist() == labels
+
+
+@pytest.mark.parametrize("key", [0, 1, -1, "code"])
+def test_a_number_that_is_no_label_is_refused(key):
+    X = pd.DataFrame({10: LARGE % 3, 20: LARGE / 2})
+    with pytest.raises(ValueError, match=f"column {key!r}, but X has no such.* are 10, 20"):
+        described(X, {key: "categorical"})
+
+
+def test_frames_with_other_labels_are_refused():
+    X = pd.DataFrame({10: LARGE % 3, 20: LARGE / 2})
+    message = "columns of X are 20, 10, but those of the training table, or of the first batch, are 10, 20"
+    with pytest.raises(ValueError, match=message):
+        described(X).encoded(X[[20, 10]])
+    with pytest.raises(ValueError, match=message):
+        described_part(X) + described_part(X[[20, 10]])
+
+
 def test_ignored_columns_are_left_out():
     X = frame(day=pd.date_range("2024-01-01", periods=N), last=LARGE)
     columns = described(X, {"day": "ignore", "size": "ignore"})
@@ -229,6 +264,61 @@ def test_numbers_as_categories():
     halves = column_of(holed / 2, {"last": "categorical"})
     assert halves.categories == (0.0, 0.5, 1.0)
     assert column_of(LARGE % 2, {"last": "categorical"}).kind == "binary"
+
+
+LARGE_IDS = {
+    "int64": lambda ids: pd.DataFrame({"id": ids}),
+    "Int64": lambda ids: pd.DataFrame({"id": pd.array(ids, dtype="Int64")}),
+    "UInt64": lambda ids: pd.DataFrame({"id": pd.array(ids, dtype="UInt64")}),
+    "arrow": lambda ids: pd.DataFrame({"id": pd.array(ids, dtype="int64[pyarrow]")}),
+    "objects": lambda ids: pd.DataFrame({"id": pd.Series(ids, dtype=object)}),
+    "polars": lambda ids: pl.DataFrame({"id": ids}),
+    "polars, 128 bits": lambda ids: pl.DataFrame({"id": pl.Series(ids, dtype=pl.Int128)}),
+    "Arrow's table": lambda ids: pa.table({"id": ids}),
+    "array of objects": lambda ids: np.array(ids, dtype=object)[:, None],
+    "masked": lambda ids: np.ma.masked_equal(np.array([0 if i is None else i for i in ids])[:, None], 0),
+}
+
+
+@pytest.mark.parametrize("form", LARGE_IDS)
+@pytest.mark.parametrize("is_holed", [False, True])
+def test_large_whole_numbers_are_different_categories(form, is_holed):
+    ids = [2**53 + place for place in (0, 1, 2, 1)] * (N // 4)
+    ids[0] = None if is_holed and form != "int64" else ids[0]
+    columns = described(LARGE_IDS[form](ids), {0: "categorical"})
+    assert columns.columns[0].categories == tuple(2**53 + place for place in (0, 1, 2))
+    expected = [np.nan if value is None else value - 2**53 for value in ids]
+    np.testing.assert_array_equal(columns.encoded(LARGE_IDS[form](ids))[:, 0], expected)
+    assert described(LARGE_IDS[form](ids)).columns[0].kind == "numeric"
+
+
+INFINITE = {
+    **{
+        name: lambda codes, name=name: pd.Series(codes, dtype=name)
+        for name in ("float32", "float16", "Float32")
+    },
+    "arrow": lambda codes: pd.array(codes, dtype="float[pyarrow]"),
+    "objects": lambda codes: pd.Series(codes, dtype=object),
+    "categories": lambda codes: pd.Categorical(codes),
+}
+
+
+@pytest.mark.parametrize("form", INFINITE)
+def test_infinity_is_no_category_and_no_number(form):
+    message = "10 value.* 'last' of X are infinite.* inf in row 3"
+    codes = [1.0, 2.0, 3.0, np.inf] * (N // 4)
+    with pytest.raises(ValueError, match=message):
+        column_of(INFINITE[form](codes), {"last": "categorical"})
+    with pytest.raises(ValueError, match=message):
+        column_of(INFINITE[form](codes))
+    finite = INFINITE[form]([1.0, 2.0, 3.0, 4.0] * (N // 4))  # Without any warning.
+    assert column_of(finite, {"last": "categorical"}).categories == (1, 2, 3, 4)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, lambda X: pl.DataFrame(X).cast(pl.Float32)])
+def test_frames_of_single_precision_have_categories(make):
+    X = make({"code": np.tile([1, 2, 3, 4], N // 4).astype(np.float32)})
+    assert described(X, {"code": "categorical"}).columns[0].categories == (1, 2, 3, 4)
 
 
 def test_categories_as_numbers():
@@ -286,6 +376,22 @@ ERRORS = {
     "complex": ({"last": 1j}, "auto", "Complex data not supported: column 'last'"),
     "complex objects": ({"last": pd.Series([1j] * N, dtype=object)}, "auto", "Complex .* 'last'"),
     "lists": ({"last": [[1]] * N}, "auto", "'last' of X holds objects .* unhashable"),
+    "lists of Arrow": (
+        {"last": pd.array([[1]] * N, dtype=pd.ArrowDtype(pa.list_(pa.int64())))},
+        "auto",
+        "'last' of X holds objects that cannot be categories",
+    ),
+    "endless": ({"last": pd.Series([-(10**400)] * N, dtype=object)}, "auto", "'last' .* is -inf in row 0"),
+    "endless code": (
+        {"last": pd.Series([1, 10**5000] * (N // 2), dtype=object)},
+        {"last": "categorical"},
+        "20 value.* 'last' .* is inf in row 1",
+    ),
+    "complex category": (
+        {"last": pd.Categorical([1j, 2j] * (N // 2))},
+        {"last": "numeric"},
+        "'last' of X are no numbers.* 1j in row 0",
+    ),
     "dates": ({"last": pd.date_range("2024-01-01", periods=N)}, "auto", "'last' of X holds dates .*Convert"),
     "days": ({"last": pd.date_range("2024-01-01", periods=N).date}, "auto", "'last' of X holds dates"),
     "durations": ({"last": pd.timedelta_range("1D", periods=N)}, "auto", "'last' of X holds dates"),
@@ -384,6 +490,17 @@ def test_other_tables_are_refused():
 
 
 # Rows that do not count, and batches.
+
+
+def test_words_in_rows_of_weight_zero_do_not_make_categories():
+    X = frame(last=pd.Series([*LARGE[1:].tolist(), "none"], dtype=object))
+    weights = np.append(np.ones(N - 1), 0.0)
+    with pytest.raises(
+        ValueError, match=r"1 value.* 'last' of X are no numbers\. The first is 'none' in row 39"
+    ):
+        described(X, sample_weight=weights)
+    X["last"] = X["last"].mask(weights == 0, None)
+    assert described(X, sample_weight=weights).columns[2].kind == "numeric"
 
 
 def test_rows_of_weight_zero_do_not_count():

@@ -121,8 +121,12 @@ class Target(ABC):
         return self.shaped(np.arange(self.size)).astype(np.intp)
 
     def labels(self, feature_names):
-        """Names of the flat entries, such as "mean[0,x1]"."""
-        return [f"{self.entry_name}[{subscript}]" for subscript in self.subscripts(feature_names)]
+        """Names of the flat entries, such as "mean[0,x1]"; features are quoted if another is named so."""
+
+        def named(names):
+            return [f"{self.entry_name}[{subscript}]" for subscript in self.subscripts(names)]
+
+        return distinct(named(feature_names), lambda: named([repr(name) for name in feature_names]))
 
     def on_diagonal(self):
         """The flat entries whose family is `quantile`; those off a diagonal are normal: bool (d,)."""
@@ -214,6 +218,21 @@ class Target(ABC):
                 responses = self.unit_responses(np.eye(len(coordinates)), units) @ some.T
                 np.add.at(found, coordinates, responses)  # Units may share coefficients.
         return found
+
+
+def distinct(labels, precise):
+    """Labels, of which those that another thing has before are replaced: list of str.
+
+    Parameters
+    ----------
+    labels : list of str
+    precise : callable () -> list of str, longer labels of the same things
+    """
+    first = {label: place for place, label in reversed(list(enumerate(labels)))}
+    if len(first) == len(labels):
+        return labels
+    pairs = zip(labels, precise(), strict=True)
+    return [label if first[label] == place else longer for place, (label, longer) in enumerate(pairs)]
 
 
 class WeightTarget(Target):

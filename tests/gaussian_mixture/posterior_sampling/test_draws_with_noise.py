@@ -14,6 +14,7 @@ from catalogue import (
     model_id,
     models_in_turn,
     overlapping,
+    types_in_turn,
     unique_of_draws,
 )
 from exact_evidence import Prior, clusters, log_evidence_by_number, log_evidence_by_occupied
@@ -188,9 +189,7 @@ def test_the_evidence_is_the_sum_over_all_labels(covariance_type, weights, n_com
     assert total == pytest.approx(log_evidence(case.mixture, case.X), abs=0.03 + 4 * error)
 
 
-@pytest.mark.parametrize(
-    ("covariance_type", "weights"), list(zip(COVARIANCE_TYPES, 2 * WEIGHT_PRIORS, strict=True))
-)
+@pytest.mark.parametrize(("covariance_type", "weights"), types_in_turn(WEIGHT_PRIORS))
 def test_chains_have_the_mean_of_the_sum_over_all_labels(covariance_type, weights):
     # Clusters, and noise, near each other: chains visit all modes.
     model = {

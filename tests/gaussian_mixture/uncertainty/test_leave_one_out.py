@@ -18,6 +18,7 @@ from catalogue import (
     set_sizes,
     solvers_of,
     three_blobs,
+    types_in_turn,
     use_information,
     with_fixed_prior,
 )
@@ -115,7 +116,7 @@ def test_solvers_agree(model, solver, monkeypatch):
 
 @pytest.mark.parametrize(
     ("covariance_type", "solver"),
-    list(zip(COVARIANCE_TYPES, ("primal", "dual", "dual", "primal"), strict=True)),
+    types_in_turn(("primal", "dual", "dual", "primal")),
 )
 def test_scores_depend_on_neither_blocks_nor_threads(covariance_type, solver, monkeypatch):
     use_information(solver, monkeypatch)

@@ -17,6 +17,7 @@ from catalogue import (
     model_id,
     overlapping,
     set_sizes,
+    types_in_turn,
     uncertainty_of,
     unique,
     unique_of_draws,
@@ -111,9 +112,7 @@ def test_a_wider_interval_holds_a_narrower_one(model):
 
 
 @pytest.mark.parametrize("n_samples", [120, 3000])
-@pytest.mark.parametrize(
-    "covariance_type, weights", list(zip(COVARIANCE_TYPES, 2 * WEIGHT_PRIORS, strict=True))
-)
+@pytest.mark.parametrize("covariance_type, weights", types_in_turn(WEIGHT_PRIORS))
 def test_intervals_are_those_of_draws(covariance_type, weights, n_samples):
     model = {"covariance_type": covariance_type, "weight_concentration_prior_type": weights}
     estimator = mixture(model).fit(overlapping(n_samples))

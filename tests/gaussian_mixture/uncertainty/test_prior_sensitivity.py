@@ -21,6 +21,7 @@ from catalogue import (
     set_sizes,
     targets_of,
     three_blobs,
+    types_in_turn,
     uncertainty_of,
     use_information,
     values_of,
@@ -111,9 +112,7 @@ def test_sensitivity_is_the_derivative_of_a_refit(model, name):
     assert_derivative_of_refits(with_prior(model), [name], X)
 
 
-@pytest.mark.parametrize(
-    ("covariance_type", "weights"), list(zip(COVARIANCE_TYPES, 2 * WEIGHT_PRIORS, strict=True))
-)
+@pytest.mark.parametrize(("covariance_type", "weights"), types_in_turn(WEIGHT_PRIORS))
 def test_sensitivity_of_three_components_in_three_features(covariance_type, weights):
     model = {"covariance_type": covariance_type, "weight_concentration_prior_type": weights}
     model = with_prior({**model, "reg_covar": 0.02}, 3)

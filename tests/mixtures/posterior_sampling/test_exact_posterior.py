@@ -12,6 +12,7 @@ from catalogue import (
     models_in_turn,
     overlapping,
     set_sizes,
+    types_in_turn,
     uncertainty_of,
 )
 from sampling_problems import (
@@ -126,7 +127,7 @@ def test_every_labelling_is_counted_once(n_components, model):
 
 @pytest.mark.parametrize(
     ("covariance_type", "weights", "noise"),
-    list(zip(COVARIANCE_TYPES, 2 * WEIGHT_PRIORS, (0.0, 0.05, 0.05, 0.0), strict=True)),
+    types_in_turn(WEIGHT_PRIORS, (0.0, 0.05, 0.05, 0.0)),
 )
 def test_chains_have_the_mean_of_the_sum_over_all_assignments(covariance_type, weights, noise):
     # Near each other, so that chains visit all modes; the function does not depend on labels.
@@ -164,9 +165,7 @@ def test_trajectories_run_backwards(model):
     np.testing.assert_allclose(-starts[known], momenta[known], atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("covariance_type", "weights"), list(zip(COVARIANCE_TYPES, 2 * WEIGHT_PRIORS, strict=True))
-)
+@pytest.mark.parametrize(("covariance_type", "weights"), types_in_turn(WEIGHT_PRIORS))
 def test_the_evidence_is_that_of_bridge_sampling(covariance_type, weights):
     # Meng and Wong (1996): from draws of both distributions, by iteration
     model = {"covariance_type": covariance_type, "weight_concentration_prior_type": weights}
@@ -343,9 +342,7 @@ def test_parameters_given_assignments_are_those_of_complete_data(model):
                 assert stats.ks_2samp(one, other).pvalue > 1e-4
 
 
-@pytest.mark.parametrize(
-    ("covariance_type", "weights"), list(zip(COVARIANCE_TYPES, 2 * WEIGHT_PRIORS, strict=True))
-)
+@pytest.mark.parametrize(("covariance_type", "weights"), types_in_turn(WEIGHT_PRIORS))
 def test_whole_weights_are_repeated_rows(covariance_type, weights, monkeypatch):
     model = {"covariance_type": covariance_type, "weight_concentration_prior_type": weights, "reg_covar": 0.0}
     times = np.random.default_rng(0).integers(0, 4, 60)
