@@ -7,7 +7,7 @@ coefficients C = J M^-1 is sum_k r_k C_k.F. All classes have the same features.
 import numpy as np
 
 from sklearn_lrvb.latent_class.frames import ClassFrames
-from sklearn_lrvb.mixtures.responsibilities import expect, normalized
+from sklearn_lrvb.mixtures.responsibilities import expect_of_counted, normalized
 from sklearn_lrvb.mixtures.uncertainty.responses import BlockResponses, BlockStatistics, ResponsesOfRows
 from sklearn_lrvb.row_blocks import Workload
 
@@ -33,7 +33,7 @@ class InfluenceFunctions:
 
     def values(self, block, out):
         """Influence of the weights of a block of n rows, written to (n, d)."""
-        expectation = expect(self._frames, block)
+        expectation = expect_of_counted(self._frames, block)
         features = expectation.framed.features
         total = np.zeros((self.n_functions, features.shape[1]))
         for k, r in enumerate(expectation.responsibilities):

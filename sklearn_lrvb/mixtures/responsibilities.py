@@ -111,6 +111,16 @@ def expect_in_range(frames, block):
     return expectation
 
 
+def expect_of_counted(frames, block):
+    """The same of which it is asked what the rows do to the fit: rows without any value have no part in it.
+
+    Their responsibilities are zero, as those of rows that are not there.
+    """
+    expectation = expect_in_range(frames, block)
+    expectation.responsibilities[:, block.without_value] = 0.0
+    return expectation
+
+
 def normalized(log_densities):
     """Responsibilities (L, n) and log sum_k exp(rho_nk), (n,), from log densities (L, n).
 

@@ -149,6 +149,14 @@ class RowBlock:
         return np.ones_like(self.rows) if self.holes is None else 1.0 - self.holes.by_row(self.holes.hidden.T)
 
     @property
+    def without_value(self):
+        """Places of the rows without any value, int array: they do not count."""
+        if self.holes is not None:
+            return np.flatnonzero(self.holes.by_row(self.holes.hidden.all(axis=1)))
+        some = np.flatnonzero(np.isnan(self.rows[0]))  # Rows of tables keep NaN.
+        return some[np.isnan(self.rows[:, some]).all(axis=0)]
+
+    @property
     def counts(self):
         """How often each row counts, (n_rows,)."""
         return np.ones(self.n_rows) if self.sample_weight is None else self.sample_weight

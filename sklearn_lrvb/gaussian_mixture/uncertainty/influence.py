@@ -29,6 +29,7 @@ from sklearn_lrvb.mixtures.responsibilities import (
     LEAST_RESPONSIVE_RESPONSIBILITY,
     centred_on_average,
     expect_in_range,
+    expect_of_counted,
 )
 from sklearn_lrvb.mixtures.uncertainty.responses import BlockResponses, BlockStatistics, ResponsesOfRows
 from sklearn_lrvb.row_blocks import Workload, rows_in_cache, slices
@@ -69,7 +70,7 @@ class InfluenceFunctions:
 
     def values(self, block, out):
         """Weight influence of a block of n rows, written to (n, d)."""
-        expectation = expect_in_range(self._frames, block)
+        expectation = expect_of_counted(self._frames, block)
         total = np.zeros((self.n_functions, len(out)))
         for k, r in enumerate(expectation.responsibilities):
             total += r * self._values_in(k, expectation.framed)

@@ -18,7 +18,7 @@ import functools
 
 import numpy as np
 
-from sklearn_lrvb.mixtures.responsibilities import expect_in_range
+from sklearn_lrvb.mixtures.responsibilities import expect_of_counted
 from sklearn_lrvb.row_blocks import Workload, untracked
 
 
@@ -90,7 +90,7 @@ def weight_influence_of_few_rows(rows, uncertainty, target, entries, out, tracke
 def sources_of_weights(frames, block):
     """g of all rows of a block, given the own frames of a posterior: (D, n)."""
     posterior, features_of = frames.posterior, frames.posterior.model.features
-    expectation = expect_in_range(frames, block)
+    expectation = expect_of_counted(frames, block)
     sources = np.zeros((posterior.n_coefficients, block.n_rows))
     for k, r in enumerate(expectation.responsibilities):
         features = features_of(posterior, expectation.framed, k)

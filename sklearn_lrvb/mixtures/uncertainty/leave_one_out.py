@@ -31,6 +31,7 @@ from sklearn_lrvb.mixtures.responsibilities import (
     LEAST_RESPONSIVE_RESPONSIBILITY,
     complements,
     expect_in_range,
+    expect_of_counted,
 )
 
 # Change of a score by the response of the other rows, in nats, above which a row is refitted; and the one
@@ -40,7 +41,7 @@ WORTH_A_REFIT, ROUGH = 0.01, 0.1
 
 def leverages(responses, block):
     """(r h)' M^-1 (r h) of every row of a block, the derivative of its score in its own weight: (n,)."""
-    expectation = expect_in_range(responses.frames, block)
+    expectation = expect_of_counted(responses.frames, block)
     r = expectation.responsibilities
     covariances = responses.covariances(expectation.framed, r > LEAST_RESPONSIBILITY_IN_SCORE)
     return np.maximum(np.einsum("kn,kln,ln->n", r, covariances, r), 0.0)
@@ -66,7 +67,7 @@ def one_steps(responses, block):
     than half of the row. A score is NaN where the step leaves a component without a proper posterior.
     """
     posterior = responses.posterior
-    expectation = expect_in_range(responses.frames, block)
+    expectation = expect_of_counted(responses.frames, block)
     framed, r, counts = expectation.framed, expectation.responsibilities, block.counts
     used = r > LEAST_RESPONSIBILITY_IN_SCORE
     responding = responses.without_rows(framed, used)
