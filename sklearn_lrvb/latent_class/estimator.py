@@ -23,7 +23,7 @@ from sklearn_lrvb.latent_class.given_tables import described_table, joined_rows,
 from sklearn_lrvb.latent_class.maximum_likelihood import maximum_log_likelihood
 from sklearn_lrvb.latent_class.posterior import Sums
 from sklearn_lrvb.latent_class.prior_moves import prior_sensitivity
-from sklearn_lrvb.latent_class.rows import entropies, filled_rows, overdispersion, sampled_rows
+from sklearn_lrvb.latent_class.rows import filled_rows, known_of_classes, overdispersion, sampled_rows
 from sklearn_lrvb.latent_class.starts import SAMPLE_ROWS, Starts, kinds_of_starts
 from sklearn_lrvb.latent_class.tables_by_column import described_columns, tables_by_column
 from sklearn_lrvb.latent_class.targets import names_in_draws
@@ -857,7 +857,6 @@ class LRVBLatentClassMixture(
         if fitted.posterior.n_components == 1:
             return 1.0
         rows = self._given_rows(X, sample_weight, fitted).counted()
-        entropy = rows.total(
-            functools.partial(entropies, fitted.posterior.model.own_frames(fitted.posterior))
-        )
-        return float(1.0 - entropy / (rows.total_weight * np.log(fitted.posterior.n_components)))
+        frames = fitted.posterior.model.own_frames(fitted.posterior)
+        known = rows.total(functools.partial(known_of_classes, frames))
+        return min(float(known / (rows.total_weight * np.log(fitted.posterior.n_components))), 1.0)

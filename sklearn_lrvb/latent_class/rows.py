@@ -50,10 +50,10 @@ def _squares(frames, places, rates, block):
     return np.einsum("kn,kcn->kc", r, np.square(distances))
 
 
-def entropies(frames, block):
-    """Sum of the entropies of a block's responsibilities, in nats."""
+def known_of_classes(frames, block):
+    """Sum over a block's rows of log K less the entropy of their responsibilities, in nats."""
     r = expect(frames, block).responsibilities
-    return -block.weighted(xlogy(r, r)).sum()
+    return block.weighted(np.maximum(xlogy(r, len(r) * r).sum(axis=0), 0.0)).sum()
 
 
 def filled_rows(rows, posterior):

@@ -151,3 +151,22 @@ def test_an_unseen_category_has_no_standard_deviation():
         table, std = fit.impute(pd.DataFrame({"c": ["zebra", None], "x": [0.1, 1.0]}), return_std=True)
     assert table["c"][0] == "zebra" and table["c"][1] in ("a", "b")
     np.testing.assert_array_equal(std > 0.0, [[False, False], [True, False]])
+
+
+@pytest.mark.filterwarnings("ignore:Columns of X with one value")
+def test_the_probability_of_other_categories_keeps_its_digits():
+    # One less the probability of the most probable category would be round-off.
+    X = pd.DataFrame({"c": pd.Categorical(["a"] * 60, ["a", "b"]), "d": ["x", "y", "z"] * 20})
+    fit = LRVBLatentClassMixture(1, category_concentration_prior=1e-14, random_state=0).fit(X)
+    _, std = fit.impute(X.iloc[:1].mask([[True, True]]), return_std=True)
+    np.testing.assert_allclose(std, [[1e-14 / 60.0, 2.0 / 3.0]], rtol=1e-6)
+
+
+def test_the_relative_entropy_is_between_zero_and_one():
+    # Two equal classes say nothing, and classes far apart say all.
+    X = pd.DataFrame({"x": np.arange(30.0)})
+    given = {"moves": None, "max_iter": 0, "init_params": np.full((30, 2), 0.5)}
+    alike = LRVBLatentClassMixture(2, **given).fit(X)
+    assert 0.0 <= alike.relative_entropy(X) < 1e-12
+    X = pd.DataFrame({"x": np.repeat([0.0, 1e6], 30) + np.arange(60.0)})
+    assert 1.0 - 1e-12 < LRVBLatentClassMixture(2, n_init=1, random_state=0).fit(X).relative_entropy(X) <= 1.0

@@ -140,7 +140,10 @@ class CategoricalColumns(ColumnFamily):
 
     def filled(self, responsibilities, sums):
         probabilities = np.einsum("kn,kcq->cnq", responsibilities, self.values(sums))
-        return probabilities.argmax(axis=-1).astype(np.float64), 1.0 - probabilities.max(axis=-1)
+        most_probable = probabilities.argmax(axis=-1)
+        # One less the largest would lose digits, and its sign.
+        np.put_along_axis(probabilities, most_probable[..., None], 0.0, axis=-1)
+        return most_probable.astype(np.float64), probabilities.sum(axis=-1)
 
     def drawn(self, generator, values, n_rows):
         stops = np.cumsum(values, axis=1)[:, :-1]
