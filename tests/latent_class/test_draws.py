@@ -49,7 +49,7 @@ def test_draws_do_not_depend_on_the_order_of_rows(name):
     problem, fit = PROBLEMS[name], fitted(name)
     shuffled, start = problem.take(np.random.default_rng(1).permutation(len(problem.X)))
     other = refitted(shuffled, init_params=start)
-    draws, others = (one.sample_posterior(50, random_state=0, method="lrvb") for one in (fit, other))
+    draws, others = (one.sample_posterior(n_draws=50, random_state=0, method="lrvb") for one in (fit, other))
     for column, values in draws.items():
         np.testing.assert_allclose(others[column], values, rtol=1e-6, err_msg=column)
 
@@ -62,7 +62,7 @@ def test_draws_of_sparse_categories_are_numbers():
     X.columns = ["a", "b", "c", "x"]
     given = {"n_init": 1, "moves": "merge", "random_state": 0, "category_concentration_prior": 0.003}
     fit = LRVBLatentClassMixture(4, degrees_of_freedom_prior=0.05, **given).fit(X)
-    draws = fit.sample_posterior(500, method="exact", X=X, random_state=0)
+    draws = fit.sample_posterior(X, n_draws=500, method="exact", random_state=0)
     assert not any(np.isnan(values).any() for values in draws.values())
     assert all(np.allclose(draws[name].sum(axis=2), 1.0) for name in "abc")
     assert (draws["a"] == 0.0).any()
@@ -77,7 +77,7 @@ def test_one_class_of_constant_columns_is_known():
     for name in ("weight[0]", "probability[0,colour=red]"):
         assert (summary.loc[name, ["mean", "lower", "upper"]] == 1.0).all()
     for method in ("lrvb", "exact"):
-        draws = fit.sample_posterior(3, method=method, X=X, random_state=0)
+        draws = fit.sample_posterior(X, n_draws=3, method=method, random_state=0)
         assert all((values == 1.0).all() for values in draws.values())
     assert fit.posterior_check(X, random_state=0).verdict.startswith("Linear response is good")
     assert fit.partition_posterior(X, n_draws=5, random_state=0).labels.tolist() == [0] * 10

@@ -28,9 +28,9 @@ def test_names_of_classes_are_unique(name):
     summary = fit.posterior_summary(method="lrvb")
     assert summary.index.is_unique and len(set(fit.posterior_names_)) == len(fit.posterior_names_)
     entry = summary.index[-1]
-    decided = fit.deciding_rows(X, entry, threshold=0.4)
+    decided = fit.deciding_rows(X, conclusion=entry, threshold=0.4)
     np.testing.assert_allclose(decided.value, summary.loc[entry, "mean"], rtol=1e-12)
-    draws = fit.sample_posterior(3, random_state=0)
+    draws = fit.sample_posterior(n_draws=3, random_state=0)
     assert len(draws) == 1 + X.shape[1]
     require_arviz()
     data = fit.to_arviz(n_draws=3, random_state=0)
