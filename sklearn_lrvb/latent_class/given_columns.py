@@ -194,7 +194,8 @@ def _real_numbers(column, letter):
     if not hasattr(column, "iloc"):  # of polars, which turns whole numbers with nulls into floats
         if letter == "f":
             return column.cast(float).to_numpy(), None
-        return column.fill_null(0).to_numpy(), column.is_null().to_numpy()
+        numbers = column if letter == "i" else column.cast(int)
+        return numbers.fill_null(0).to_numpy(), column.is_null().to_numpy()
     if letter == "f":
         return column.to_numpy(np.float64, na_value=np.nan), None
     if not hasattr(column.dtype, "numpy_dtype"):  # of sparse columns
@@ -213,7 +214,11 @@ def _column_of_objects(column, name):
                 return GivenColumn(name, column.dtype, kind, numbers)
     try:
         codes, values = _factorized(column)
-    except (TypeError, NotImplementedError) as error:  # The latter of Arrow.
+    except (
+        TypeError,
+        NotImplementedError,
+        OverflowError,
+    ) as error:  # The latter of Arrow, and of old pandas.
         raise ValueError(
             f"Column {name!r} of X holds objects that cannot be categories: {error}. Convert them to strings "
             f"or numbers, or leave the column out by {{{name!r}: 'ignore'}}."

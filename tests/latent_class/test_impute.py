@@ -35,7 +35,7 @@ PANDAS = {
     "UInt64": (IDS, "categorical"),
     "int64[pyarrow]": (IDS, "categorical"),
     "object": (WORDS, "categorical"),
-    "str": (WORDS, "categorical"),
+    "string": (WORDS, "categorical"),
     "string[pyarrow]": (WORDS, "categorical"),
     "category": (WORDS, "categorical"),
     "boolean": (BOOLS, "binary"),

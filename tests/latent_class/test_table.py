@@ -266,6 +266,7 @@ def test_numbers_as_categories():
     assert column_of(LARGE % 2, {"last": "categorical"}).kind == "binary"
 
 
+LARGEST_OF_POLARS = getattr(pl, "Int128", pl.Int64)  # which the oldest versions do not have
 LARGE_IDS = {
     "int64": lambda ids: pd.DataFrame({"id": ids}),
     "Int64": lambda ids: pd.DataFrame({"id": pd.array(ids, dtype="Int64")}),
@@ -273,7 +274,7 @@ LARGE_IDS = {
     "arrow": lambda ids: pd.DataFrame({"id": pd.array(ids, dtype="int64[pyarrow]")}),
     "objects": lambda ids: pd.DataFrame({"id": pd.Series(ids, dtype=object)}),
     "polars": lambda ids: pl.DataFrame({"id": ids}),
-    "polars, 128 bits": lambda ids: pl.DataFrame({"id": pl.Series(ids, dtype=pl.Int128)}),
+    "polars, 128 bits": lambda ids: pl.DataFrame({"id": pl.Series(ids, dtype=LARGEST_OF_POLARS)}),
     "Arrow's table": lambda ids: pa.table({"id": ids}),
     "array of objects": lambda ids: np.array(ids, dtype=object)[:, None],
     "masked": lambda ids: np.ma.masked_equal(np.array([0 if i is None else i for i in ids])[:, None], 0),
@@ -381,11 +382,15 @@ ERRORS = {
         "auto",
         "'last' of X holds objects that cannot be categories",
     ),
-    "endless": ({"last": pd.Series([-(10**400)] * N, dtype=object)}, "auto", "'last' .* is -inf in row 0"),
+    "endless": (
+        {"last": pd.Series([-(10**400)] * N, dtype=object)},
+        "auto",
+        "'last' .* (is -inf in row 0|too large)",
+    ),
     "endless code": (
         {"last": pd.Series([1, 10**5000] * (N // 2), dtype=object)},
         {"last": "categorical"},
-        "20 value.* 'last' .* is inf in row 1",
+        "'last' .* (is inf in row 1|too large)",
     ),
     "complex category": (
         {"last": pd.Categorical([1j, 2j] * (N // 2))},
