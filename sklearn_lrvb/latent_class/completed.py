@@ -60,7 +60,8 @@ def _series_filled(series, given, values):
         array = series.to_numpy(copy=True) if isinstance(series.dtype, np.dtype) else series.array.copy()
         array[where] = values
     except (TypeError, ValueError):
-        array = series.to_numpy(object)
+        array = np.array(series)
+        array = array if array.dtype.kind == values.dtype.kind else array.astype(object)
         array[where] = values
     return pd.Series(array, series.index, array.dtype, series.name)
 
@@ -76,6 +77,8 @@ def _polars_filled(table, places, given, fillings):
             if letter_of(dtype) == "i" and values.dtype != object:
                 values = _as_whole(column, values)
                 dtype = pl.Float64 if values.dtype.kind == "f" else dtype
+            elif letter_of(dtype) == "f":
+                values = pl.Series(values.tolist()).cast(dtype).to_list()  # Decimals take no floats.
             objects = np.fromiter(series.to_list(), object, len(series))
             objects[column.is_missing] = values
             is_listed = type(dtype).__name__ != "Enum" or set(dtype.categories).issuperset(objects)

@@ -1,5 +1,7 @@
 """Missing values are filled, and all others come back as they were, bit by bit and in their dtype."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -16,6 +18,7 @@ HOLES = np.arange(N) % 7 == 3
 WHOLE = [None if hole else place % 5 for place, hole in enumerate(HOLES)]
 NUMBERS = [None if hole else 0.1 * place for place, hole in enumerate(HOLES)]
 IDS = [None if hole else LARGE + place % 3 for place, hole in enumerate(HOLES)]
+DECIMALS = [None if hole else Decimal(f"{place}.5") for place, hole in enumerate(HOLES)]
 WORDS = [None if hole else "ab"[place % 2] for place, hole in enumerate(HOLES)]
 BOOLS = [None if hole else place % 2 == 0 for place, hole in enumerate(HOLES)]
 
@@ -55,6 +58,7 @@ FORMS |= {
     f"polars {dtype}": (pl.DataFrame({"a": pl.Series(values, dtype=getattr(pl, dtype))}), kind)
     for dtype, (values, kind) in POLARS.items()
 }
+FORMS["polars Decimal"] = pl.DataFrame({"a": pl.Series(DECIMALS, dtype=pl.Decimal(10, 1))}), "numeric"
 FORMS["polars Enum"] = pl.DataFrame({"a": pl.Series(WORDS, dtype=pl.Enum(["b", "a"]))}), "categorical"
 FORMS["array of objects"] = np.array(IDS, dtype=object)[:, None], "categorical"
 FORMS["float32 array"] = np.array(NUMBERS, dtype=np.float32)[:, None], "numeric"
