@@ -2,12 +2,14 @@
 
 import ast
 import re
+import runpy
 import shutil
 import subprocess
 import sys
 import tomllib
 from importlib.resources import files
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -15,7 +17,8 @@ import yaml
 import sklearn_lrvb
 
 ROOT = Path(__file__).parent.parent
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))
+PROJECT = PYPROJECT["project"]
 
 
 def requirements(*extras):
@@ -51,6 +54,46 @@ def test_conda_forge_installs_what_pypi_does():
         == f"python {PROJECT['requires-python']}"
     )
     assert recipe["context"]["version"] == sklearn_lrvb.__version__
+    assert {"homepage", "repository", "documentation", "summary", "description"} <= recipe["about"].keys()
+
+
+def test_commits_are_checked_by_the_ruff_of_the_public_checks():
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf8"))
+    hooks = [hook for repository in config["repos"] for hook in repository["hooks"]]
+    assert len(hooks) == 2
+    for hook in hooks:
+        assert hook["additional_dependencies"] == [f"ruff=={pinned('.ci/tools.txt')['ruff']}"]
+
+
+@pytest.fixture
+def readme_for_pypi(monkeypatch):
+    """The hook that runs as the package is built, without hatchling, which the tests do not install."""
+    interface = SimpleNamespace(MetadataHookInterface=SimpleNamespace)
+    monkeypatch.setitem(sys.modules, "hatchling.metadata.plugin.interface", interface)
+    hook = runpy.run_path(str(ROOT / PYPROJECT["tool"]["hatch"]["metadata"]["hooks"]["custom"]["path"]))[
+        "ReadmeForPyPI"
+    ](root=str(ROOT))
+
+    def readme(metadata):
+        hook.update(metadata)
+        return metadata["readme"]["text"]
+
+    return readme
+
+
+def test_pypi_shows_the_readme_with_addresses_once_there_is_one(readme_for_pypi):
+    here = (ROOT / "README.md").read_text(encoding="utf8")
+    assert readme_for_pypi({}) == here
+    there = readme_for_pypi({"urls": {"Source": "https://example.org/somebody/sklearn-lrvb/"}})
+    of_version = f"https://example.org/somebody/sklearn-lrvb/{{}}/v{sklearn_lrvb.__version__}/"
+    links = re.findall(r"(!?)\[[^\]]*\]\(([^)]+)\)", here)
+    assert len(links) >= 15
+    expected = [
+        file if file.startswith("https://") else of_version.format("raw" if picture else "blob") + file
+        for picture, file in links
+    ]
+    assert re.findall(r"\]\(([^)]+)\)", there) == expected
+    assert re.sub(r"\]\([^)]+\)", "", there) == re.sub(r"\]\([^)]+\)", "", here)
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/getting_started.md"])
