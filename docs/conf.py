@@ -24,6 +24,7 @@ project_copyright = author
 version = release = sklearn_lrvb.__version__
 
 extensions = [
+    "class_docstrings",
     "equation_numbers",
     "gallery_index",
     "myst_nb",

@@ -147,12 +147,11 @@ def tables_of(name, cls):
 
 
 def all_tables():
-    """Of every class that the reference lists its first sentence, its tables, and the class it extends."""
+    """Of every class that the reference lists its tables, and the class it extends."""
     classes = public_classes()
     names = {cls: name for name, cls in classes.items()}
     return {
         name: {
-            "summary": inspect.getdoc(cls).splitlines()[0],
             "tables": tables_of(name, cls),
             "base": next((names[base] for base in cls.__mro__[1:] if base in names), None),
         }
