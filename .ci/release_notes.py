@@ -7,22 +7,18 @@ person knows.
 
 import re
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+from repository_links import read, version, with_addresses
+
 WITH_ADDRESSES = ("pyproject.toml", "CODE_OF_CONDUCT.md")
 
 
-def read(name):
-    return (ROOT / name).read_text(encoding="utf8")
-
-
-def faults(tag, version, newest, date):
+def faults(tag, newest, date):
     """What keeps a tag from being released."""
-    if newest != version:
-        yield f"CHANGELOG.md begins with {newest} and not with {version}, the version of the package"
-    if tag != f"v{version}":
-        yield f"the tag {tag} is not v{version}, the version of the package"
+    if newest != version():
+        yield f"CHANGELOG.md begins with {newest} and not with {version()}, the version of the package"
+    if tag != f"v{version()}":
+        yield f"the tag {tag} is not v{version()}, the version of the package"
     if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", date):
         yield f"CHANGELOG.md dates {newest} with ({date}); write the day of the release, as in (2026-12-31)"
     for name in WITH_ADDRESSES:
@@ -32,11 +28,10 @@ def faults(tag, version, newest, date):
 
 def main(tag):
     """Print the notes of a release; return the reasons against it."""
-    version = re.search(r'__version__ = "(.+)"', read("sklearn_lrvb/__init__.py"))[1]
     _, heading, notes = re.split(r"^## (.*)\n", read("CHANGELOG.md"), maxsplit=2, flags=re.MULTILINE)[:3]
     newest, date = re.fullmatch(r"(\S+) \((.+)\)", heading).groups()
-    print(notes.strip())
-    return "\n".join(faults(tag, version, newest, date))
+    print(with_addresses(notes.strip()))
+    return "\n".join(faults(tag, newest, date))
 
 
 if __name__ == "__main__":

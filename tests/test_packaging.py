@@ -65,34 +65,31 @@ def test_commits_are_checked_by_the_ruff_of_the_public_checks():
         assert hook["additional_dependencies"] == [f"ruff=={pinned('.ci/tools.txt')['ruff']}"]
 
 
-@pytest.fixture
-def readme_for_pypi(monkeypatch):
-    """The hook that runs as the package is built, without hatchling, which the tests do not install."""
+@pytest.mark.parametrize("source", ["", "https://example.org/somebody/sklearn-lrvb/"])
+def test_pypi_shows_the_readme_with_addresses_once_there_is_one(source, tmp_path, monkeypatch):
+    # hatchling runs this file as the package is built; the tests do not install it
     interface = SimpleNamespace(MetadataHookInterface=SimpleNamespace)
     monkeypatch.setitem(sys.modules, "hatchling.metadata.plugin.interface", interface)
-    hook = runpy.run_path(str(ROOT / PYPROJECT["tool"]["hatch"]["metadata"]["hooks"]["custom"]["path"]))[
-        "ReadmeForPyPI"
-    ](root=str(ROOT))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "repository_links", raising=False)
+    hook = PYPROJECT["tool"]["hatch"]["metadata"]["hooks"]["custom"]["path"]
+    for name in ("README.md", "sklearn_lrvb/__init__.py", hook, ".ci/repository_links.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    urls = f'[project.urls]\nSource = "{source}"\n' if source else ""
+    (tmp_path / "pyproject.toml").write_text(urls, encoding="utf8")
+    metadata = {}
+    runpy.run_path(str(tmp_path / hook))["ReadmeForPyPI"]().update(metadata)
 
-    def readme(metadata):
-        hook.update(metadata)
-        return metadata["readme"]["text"]
-
-    return readme
-
-
-def test_pypi_shows_the_readme_with_addresses_once_there_is_one(readme_for_pypi):
     here = (ROOT / "README.md").read_text(encoding="utf8")
-    assert readme_for_pypi({}) == here
-    there = readme_for_pypi({"urls": {"Source": "https://example.org/somebody/sklearn-lrvb/"}})
-    of_version = f"https://example.org/somebody/sklearn-lrvb/{{}}/v{sklearn_lrvb.__version__}/"
     links = re.findall(r"(!?)\[[^\]]*\]\(([^)]+)\)", here)
-    assert len(links) >= 15
+    of_version = f"{source.rstrip('/')}/{{}}/v{sklearn_lrvb.__version__}/" if source else ""
     expected = [
         file if file.startswith("https://") else of_version.format("raw" if picture else "blob") + file
         for picture, file in links
     ]
-    assert re.findall(r"\]\(([^)]+)\)", there) == expected
+    there = metadata["readme"]["text"]
+    assert len(links) >= 15 and re.findall(r"\]\(([^)]+)\)", there) == expected
     assert re.sub(r"\]\([^)]+\)", "", there) == re.sub(r"\]\([^)]+\)", "", here)
 
 
@@ -148,8 +145,8 @@ def test_what_only_an_extra_installs_is_imported_by_none_who_does_not_use_it():
 
 READY = {
     "sklearn_lrvb/__init__.py": '__version__ = "1.2.0"',
-    "CHANGELOG.md": "## 1.2.0 (2030-01-31)\n\n### Fits\n\n* New.\n\n## 1.1.0 (2029-01-31)\n* Old.\n",
-    "pyproject.toml": "",
+    "CHANGELOG.md": "## 1.2.0 (2030-01-31)\n\n### Fits\n\n* [New](docs/new.md).\n\n## 1.1.0 (2029-01-31)\n",
+    "pyproject.toml": '[project.urls]\nSource = "https://example.org"\n',
     "CODE_OF_CONDUCT.md": "",
 }
 
@@ -158,7 +155,8 @@ def release_notes(folder, files, tag):
     """The run of .ci/release_notes.py in a folder with these files."""
     script = folder / ".ci" / "release_notes.py"
     script.parent.mkdir()
-    shutil.copy(ROOT / ".ci" / "release_notes.py", script)
+    for name in ("release_notes.py", "repository_links.py"):
+        shutil.copy(ROOT / ".ci" / name, script.parent)
     for name, text in files.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, encoding="utf8")
@@ -167,7 +165,8 @@ def release_notes(folder, files, tag):
 
 def test_the_notes_of_a_release_are_its_section_of_the_changelog(tmp_path):
     run = release_notes(tmp_path, READY, "v1.2.0")
-    assert (run.returncode, run.stdout.splitlines()) == (0, ["### Fits", "", "* New."])
+    shown = ["### Fits", "", "* [New](https://example.org/blob/v1.2.0/docs/new.md)."]
+    assert (run.returncode, run.stdout.splitlines()) == (0, shown)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +175,7 @@ def test_the_notes_of_a_release_are_its_section_of_the_changelog(tmp_path):
         ("v1.1.0", {}, "the tag v1.1.0 is not v1.2.0"),
         ("v1.2.0", {"CHANGELOG.md": "## 1.2.0 (unreleased)\n"}, "write the day of the release"),
         ("v1.2.0", {"CHANGELOG.md": "## 1.1.0 (2029-01-31)\n"}, "begins with 1.1.0 and not with 1.2.0"),
-        ("v1.2.0", {"pyproject.toml": "FILL-IN"}, "pyproject.toml still has a FILL-IN"),
+        ("v1.2.0", {"pyproject.toml": "# FILL-IN"}, "pyproject.toml still has a FILL-IN"),
         ("v1.2.0", {"CODE_OF_CONDUCT.md": "FILL-IN"}, "CODE_OF_CONDUCT.md still has a FILL-IN"),
     ],
 )
