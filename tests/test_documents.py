@@ -8,6 +8,7 @@ import ast
 import importlib
 import re
 import runpy
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +64,38 @@ _WIDEST = 88  # What the column of text shows on a laptop, and what the lessons 
 def test_code_is_as_wide_as_the_column(page):
     code = "\n".join(_CODE.findall(page.read_text(encoding="utf8")))
     assert not [line for line in code.splitlines() if len(line) > _WIDEST]
+
+
+_ROWS_FIRST = (
+    "posterior_summary, sample_posterior, get_posterior_covariance, posterior_check, influence, deciding_rows, "
+    "loo_score_samples, partition_posterior"
+).split(", ")
+
+
+def _code(page):
+    """What a page or a lesson shows as code, within sentences too, as far as it is complete."""
+    text = page.read_text(encoding="utf8")
+    shown = [text] if page.suffix == ".py" else _CODE.findall(text) + re.findall(r"`([^`\n]+\))`", text)
+    for code in shown:
+        with suppress(SyntaxError):  # an ellipsis, or a line of a shell
+            yield ast.parse(re.sub(r"^(:|%).*$", "", code, flags=re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [*sorted((ROOT / "docs").glob("**/*.md")), *sorted((ROOT / "examples").glob("*.py")), ROOT / "README.md"],
+    ids=lambda page: page.stem,
+)
+def test_methods_of_mixtures_take_rows_first_and_all_else_by_name(page):
+    calls = [node for code in _code(page) for node in ast.walk(code) if isinstance(node, ast.Call)]
+    named = [(getattr(call.func, "attr", getattr(call.func, "id", None)), call.args) for call in calls]
+    wrong = [
+        (name, ast.unparse(arguments[-1]))
+        for name, arguments in named
+        if name in _ROWS_FIRST
+        and (len(arguments) > 1 or isinstance(next(iter(arguments), None), ast.Constant | ast.List))
+    ]
+    assert not wrong
 
 
 @pytest.mark.parametrize(
