@@ -11,7 +11,7 @@ from importlib import import_module
 QUESTIONS = {
     "LRVBGaussianMixture": {
         "Fit, label rows, score them": (
-            "fit fit_predict predict predict_proba score_samples score sample",
+            "fit fit_predict labels_ predict predict_proba score_samples score sample",
             None,
         ),
         "How sure is it?": (
@@ -36,7 +36,7 @@ QUESTIONS = {
             "does_it_hang_on_few_rows",
         ),
         "How many clusters?": (
-            "log_evidence_ loo_score_samples posterior_check",
+            "log_evidence_ loo_score_samples posterior_check bic aic",
             "how_many_clusters",
         ),
         "Which clusters, and how sure?": (
