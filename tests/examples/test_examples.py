@@ -33,7 +33,7 @@ SMALLER = {
     },
     "plot_latent_classes.py": {
         'target=["weights", "tables"], random_state=0': 'target=["weights", "tables"], method="lrvb"',
-        "sample_posterior(1000, ": 'sample_posterior(100, method="lrvb", ',
+        "sample_posterior(n_draws=1000, ": 'sample_posterior(n_draws=100, method="lrvb", ',
     },
     "plot_local_level.py": {
         "np.linspace(-2.5, 2.0, 60)": "np.linspace(-2.5, 2.0, 15)",
