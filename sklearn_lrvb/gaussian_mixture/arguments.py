@@ -77,12 +77,15 @@ _MAX_NAMED = 4  # ... but no more than this.
 def check_rows(rows, names, n_components):
     """Raise ValueError where a column has no value, or values that are too large, or rows are too few.
 
+    Rows are counted by their weights, too.
+
     Parameters
     ----------
     rows : Rows that count
     names : array of str or None, of the columns
     n_components : int, least number of rows
     """
+    require_countable(rows)
     X = rows.X
     if rows.has_holes:
         empty = np.flatnonzero(rows.seen_weight == 0)
@@ -240,7 +243,6 @@ def resolve_prior(estimator, rows, completion=None, core=None):
     ValueError
         Where an argument is outside its domain, has the wrong shape, or contradicts ``prior="flat"``.
     """
-    require_countable(rows)
     n_components, n_features, reg_covar = estimator.n_components, rows.n_features, float(estimator.reg_covar)
     check_argument("The root of reg_covar", np.sqrt(reg_covar))
     parts = optional_parts(vars(estimator), n_components)
@@ -430,12 +432,6 @@ def _empirical_covariance(rows, structure, reg_covar, estimated):
 
     It is that of the `Core` or the `Completion` ``estimated``, where there is one.
     """
-    if not rows.total_weight > 1:
-        raise ValueError(
-            f"sample_weight sums to {rows.total_weight:g}: weights are frequencies, and the default "
-            "covariance_prior, the covariance of X, needs more than one row in all. (a) Scale the weights so "
-            "that they count rows. (b) Pass a covariance_prior."
-        )
     if estimated is None:
         covariance = rows.total(structure.scatter) / (rows.total_weight - 1)
     else:

@@ -16,20 +16,55 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import logsumexp, zeta
 
+from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.exponential_families import dirichlet
 
 # Largest sum of weights. The mean-field variances of log weights are one over the counts, but one over their
 # squares in the direction in which all counts change together: a relative one over the sum of the weights.
 LARGEST_TOTAL_WEIGHT = 1e15
 
+# Smallest sum of weights: as without weights, a fit needs two rows. Weights that sum to one are less, whatever
+# rounding adds to their sum.
+_LEAST_TOTAL_WEIGHT = 2.0
+
+# Weight of a typical row below which the user is warned. Error bars are then three times too wide, if the
+# weights have been normalised.
+_LEAST_TYPICAL_WEIGHT = 0.1
+
 
 def require_countable(rows):
-    """Raise ValueError where the weights of rows sum to more than can be counted."""
-    if rows.total_weight > LARGEST_TOTAL_WEIGHT:
+    """Raise ValueError where the weights of rows sum to more than can be counted, or to less than two rows.
+
+    It warns where a typical row counts for next to nothing: where there are far more rows than the weights
+    sum to, and they are not just rows of other clusters, whose weights are small beside those of a few.
+    """
+    total, n_rows = rows.total_weight, rows.n_samples
+    if total > LARGEST_TOTAL_WEIGHT:
         raise ValueError(
-            f"sample_weight sums to {rows.total_weight:.3g} rows, beyond {LARGEST_TOTAL_WEIGHT:g}: float64 "
+            f"sample_weight sums to {total:.3g} rows, beyond {LARGEST_TOTAL_WEIGHT:g}: float64 "
             "cannot tell one row more or less. Divide the weights by a constant, so that they count rows."
         )
+    is_refused = total < _LEAST_TOTAL_WEIGHT
+    if not is_refused and total >= _LEAST_TYPICAL_WEIGHT * n_rows:
+        return
+    typical_weight = rows.total(_squared_weights) / total
+    if not is_refused and typical_weight >= _LEAST_TYPICAL_WEIGHT:
+        return
+    message = (
+        f"sample_weight sums to {total:.3g} over {n_rows} rows. A weight says how often a row counts, so that "
+        f"{total:.3g} rows are taken for observed. If the weights were normalised, error bars come out "
+        f"{np.sqrt(1.0 / typical_weight):.2g} times too wide. (a) Scale weights that are no counts, such as "
+        "those of a survey, to the number of rows: weight * len(weight) / weight.sum(). (b) Where weights "
+        "are counts, undo what has divided them."
+    )
+    if is_refused:
+        raise ValueError(f"{message} A fit needs {_LEAST_TOTAL_WEIGHT:g} rows at least.")
+    warn_caller(message)
+
+
+def _squared_weights(block):
+    """Sum of the squares of the rows' weights."""
+    return np.square(block.weighted(np.ones(block.n_rows))).sum()
 
 
 class BrokenStick:

@@ -141,13 +141,12 @@ def test_newtons_step_adds_to_the_sufficient_statistics(covariance_type, rng):
 
 
 @pytest.mark.parametrize(
-    ("n_features", "total", "factorization"),
-    [(1, 1.5, "independent"), (3, 2.5, "joint"), (1, 2.0, "joint")],
+    ("n_features", "n_components", "total", "factorization"),
+    [(1, 5, 2.5, "independent"), (3, 5, 2.5, "joint"), (1, 4, 2.0, "joint")],
     ids=["information below zero", "too few degrees of freedom", "information of zero"],
 )
-def test_an_improper_precision_is_refused(n_features, total, factorization, rng):
+def test_an_improper_precision_is_refused(n_features, n_components, total, factorization, rng):
     # tied and flat: nu0 = P + 1 - K, so that K means take more than a few weighted rows give
-    n_components = n_features + 2 if n_features > 1 else 4
     X = rng.normal(size=(2 * n_components, n_features))
     model = {"covariance_type": "tied", "prior": "flat", "factorization": factorization, "reg_covar": 0.1}
     start = np.repeat(np.eye(n_components), 2, axis=0)
