@@ -748,7 +748,7 @@ class LRVBGaussianMixture(
             start. Parameters that a subclass adds have no meaning here, and are left behind.
 
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches
-            The training rows.
+            The training rows of `bgm`. Of other rows the result is a fit to these, and a warning says so.
 
         sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             How often each row counts, as in :meth:`fit`.
@@ -767,6 +767,11 @@ class LRVBGaussianMixture(
         ValueError
             If its fitted attributes are not finite, do not fit its parameters, or describe no mixture; on bad
             input, as :meth:`fit`.
+
+        Warns
+        -----
+        UserWarning
+            If X has another number of rows, or another mean, than the rows that `bgm` was fitted to.
 
         See Also
         --------

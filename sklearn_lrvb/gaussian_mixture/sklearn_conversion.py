@@ -7,6 +7,7 @@ from scipy.optimize import brentq
 from sklearn.exceptions import NotFittedError
 from sklearn.mixture import BayesianGaussianMixture
 
+from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.exponential_families import wishart
 from sklearn_lrvb.gaussian_mixture.fitted import FIT_ARRAYS
 from sklearn_lrvb.gaussian_mixture.posterior.variational_posterior import VariationalPosterior
@@ -29,7 +30,13 @@ _START_ATTRIBUTES = (
     "degrees_of_freedom_",
     "weight_concentration_",
     "weight_concentration_prior_",
+    "mean_precision_prior_",
+    "mean_prior_",
 )
+
+# How far the rows and what a fit says of its rows may be apart: relative error of their number, and errors of
+# their means, in standard deviations and in rounding errors of the means.
+_SAME_NUMBER, _SAME_MEAN, _ROUNDING_ERRORS = 1e-7, 1e-5, 16
 
 
 def parameters_of(mixture):
@@ -86,6 +93,11 @@ def posterior_of(mixture, rows, prior):
     ------
     ValueError
         Where the shapes of the attributes do not fit its parameters.
+
+    Warns
+    -----
+    UserWarning
+        Where the rows are not those of its fit.
     """
     structure, concentration = prior.structure, mixture.weight_concentration_
     sticks = isinstance(concentration, tuple)  # the two beta parameters of every stick
@@ -106,7 +118,50 @@ def posterior_of(mixture, rows, prior):
     covariance_cholesky = structure.cholesky(structure.by_group(covariances))
     if not np.isfinite(covariance_cholesky).all():
         raise ValueError("bgm.covariances_ must be positive definite, as after a fit. Fit bgm again.")
+    _warn_of_other_rows(mixture, rows, counts, means)
     return VariationalPosterior(prior, np.maximum(counts, 0.0), means - rows.origin, covariance_cholesky)
+
+
+def _warn_of_other_rows(mixture, rows, counts, means):
+    """Warn where rows are not those to which a BayesianGaussianMixture was fitted.
+
+    After every M-step, converged or not, the counts of the components sum to the number of the rows, and
+    their means, with the prior's part taken out, to the sum of the rows. (Of rows with holes, which only a
+    twin of ours can have been fitted to, the second is not known.)
+
+    Parameters
+    ----------
+    mixture : BayesianGaussianMixture, fitted
+    rows : Rows, measured from their mean
+    counts, means : (K,) and (K, P), its expected counts and its means
+    """
+    n_rows, n_fitted = rows.total_weight, counts.sum()
+    differs = ""
+    if abs(n_fitted - n_rows) > _SAME_NUMBER * n_rows:
+        differs = f"it counts {n_rows:.6g} rows, and bgm was fitted to {n_fitted:.6g}"
+    elif not rows.has_holes:
+        of_prior = mixture.mean_precision_prior_
+        centred = means - rows.origin
+        shift = (of_prior + counts) @ centred - of_prior * len(counts) * (mixture.mean_prior_ - rows.origin)
+        shift = np.abs(shift) / n_rows
+        eps = max(np.finfo(rows.dtype).eps, np.finfo(np.asarray(mixture.means_).dtype).eps)
+        deviations = np.sqrt(rows.variances)
+        allowed = _SAME_MEAN * deviations + _ROUNDING_ERRORS * eps * np.abs(rows.origin)
+        column = int((shift - allowed).argmax())
+        if shift[column] > allowed[column]:
+            differs = (
+                f"the mean of column {column} is {shift[column] / deviations[column]:.2g} standard deviations "
+                "from that of the rows that bgm was fitted to"
+                if deviations[column] > 0
+                else f"column {column} is constant, and not at the mean of the rows that bgm was fitted to"
+            )
+    if differs:
+        warn_caller(
+            f"X is not what bgm was fitted to: {differs}. The result is a fit to X that starts where bgm "
+            "ended, and its numbers are not those of bgm. (a) Pass the rows that bgm was fitted to, scaled as "
+            "they were then, and as often as they were there. (b) If a new fit is what you want, pass "
+            "init_params=bgm.predict_proba(X) to LRVBGaussianMixture, and call fit."
+        )
 
 
 def fitted_twin(estimator, fitted):

@@ -260,17 +260,43 @@ def test_scikit_learns_mixture_is_left_alone(covariance_type):
 def test_weights_of_rows_are_repetitions_on_the_way_here(covariance_type):
     weights = np.random.default_rng(0).integers(0, 4, size=120)
     bgm = theirs_fitted(covariance_type, "dirichlet_distribution")
+    bgm = copy.deepcopy(bgm).fit(np.repeat(X, weights, axis=0))
     counted = LRVBGaussianMixture.from_sklearn(bgm, X, sample_weight=weights)
     repeated = LRVBGaussianMixture.from_sklearn(bgm, np.repeat(X, weights, axis=0))
     assert_same_posterior(counted, repeated, rtol=1e-6)
-    assert not np.allclose(counted.means_, LRVBGaussianMixture.from_sklearn(bgm, X).means_)
+    with pytest.warns(UserWarning, match="it counts 120 rows, and bgm was fitted to"):
+        other = LRVBGaussianMixture.from_sklearn(bgm, X)
+    assert not np.allclose(counted.means_, other.means_)
+
+
+@pytest.mark.parametrize("max_iter", [1, 100])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@every_type
+@every_weights
+def test_the_rows_of_the_fit_are_known_again(covariance_type, weights, dtype, max_iter):
+    rows = (X + [1e3, 0.0, 0.0]).astype(dtype)
+    bgm = BayesianGaussianMixture(
+        n_components=3, covariance_type=covariance_type, weight_concentration_prior_type=weights
+    ).set_params(mean_precision_prior=0.3, mean_prior=[1e3, 0.4, -2.0], max_iter=max_iter, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        bgm.fit(rows).set_params(max_iter=100)
+    LRVBGaussianMixture.from_sklearn(bgm, rows[::-1])
+    LRVBGaussianMixture.from_sklearn(bgm, [rows[:50], rows[50:]])
+    moved = rows.copy()
+    moved[7, 2] += 1.0
+    with pytest.warns(UserWarning, match=r"the mean of column 2 is 0\.0\d+ standard deviations from"):
+        LRVBGaussianMixture.from_sklearn(bgm, moved)
+    with pytest.warns(UserWarning, match="it counts 119 rows, and bgm was fitted to 120"):
+        LRVBGaussianMixture.from_sklearn(bgm, rows[1:])
 
 
 def test_other_rows_may_be_fitted():
     # as with warm_start: the start is a posterior, not assignments of rows
     bgm = theirs_fitted("full", "dirichlet_distribution")
     more = three_blobs(300, n_features=3, seed=1)
-    ours = LRVBGaussianMixture.from_sklearn(bgm, more)
+    with pytest.warns(UserWarning, match=r"X is not what bgm was fitted to.*\(a\).*\(b\) .*init_params"):
+        ours = LRVBGaussianMixture.from_sklearn(bgm, more)
     assert_same_posterior(
         ours, clone(ours).set_params(init_params=bgm.predict_proba(more), tol=1e-9).fit(more), rtol=1e-4
     )
