@@ -73,12 +73,12 @@ class LRVBLatentClassMixture(
         Number of classes, K; with surplus ones, `n_occupied_` counts those that hold rows.
 
     columns : 'auto' or dict, default='auto'
-        What the columns are. 'auto': columns of floats and integers are 'numeric' (normal given the class),
-        of bools 'binary', all others 'categorical'. A dict says otherwise of some, such as ``{"visits":
-        "count", "id": "ignore"}``. Its keys are names, positions, tuples of them, or selectors such as
-        :func:`sklearn.compose.make_column_selector`; its values 'numeric', 'categorical', 'binary', 'count'
-        (Poisson) or 'ignore'. Whole numbers are numeric unless it says so: codes of categories look like
-        numbers.
+        What the columns are. 'auto': columns of two values are 'binary', others of floats and integers
+        'numeric' (normal given the class), all others 'categorical'. A dict says otherwise of some, such as
+        ``{"visits": "count", "id": "ignore"}``. Its keys are names, positions, tuples of them, or selectors
+        such as :func:`sklearn.compose.make_column_selector`; its values 'numeric', 'categorical', 'binary',
+        'count' (Poisson) or 'ignore'. Codes of categories look like numbers: a fit warns of columns of at
+        most ten different whole numbers until it says what they are.
 
     n_init : int, default=10
         Number of starts; the best fit is kept. The first is run to its end, the others for a few steps. The
@@ -154,7 +154,7 @@ class LRVBLatentClassMixture(
 
     columns_ : pandas.DataFrame
         What the columns are: a row for each with its kind and its categories. ``columns_.attrs["notes"]`` has
-        remarks, such as which columns of numbers look like codes.
+        what the fit has warned of, such as which columns of numbers look like codes.
 
     labels_ : ndarray of shape (n_samples,)
         The most probable class of every training row; only of rows in memory.

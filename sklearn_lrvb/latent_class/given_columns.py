@@ -77,7 +77,7 @@ class GivenColumn:
         # Those with holes may come as floats. As categories they are called 1 and 2, not 1.0 and 2.0.
         if values.dtype.kind == "f":
             values = values.astype(np.float64)
-            if np.all((values == np.rint(values)) & (np.abs(values) < LARGEST_WHOLE)):
+            if np.all(is_whole(values)):
                 values = values.astype(np.int64)
         return codes, values.tolist()
 
@@ -106,7 +106,7 @@ class GivenColumn:
 
     def _require_finite(self, numbers):
         self._refuse(
-            np.abs(numbers) > _LARGEST_SIZE,
+            np.abs(numbers, dtype=np.float64) > _LARGEST_SIZE,
             f"are infinite or larger than {_LARGEST_SIZE:g} in size",
             "Correct them, or replace them by NaN, which stands for a missing value.",
         )
@@ -175,6 +175,11 @@ def given_column(table, place, name):
         codes, values = column.to_physical().cast(int).fill_null(-1).to_numpy(), list(dtype.categories)
         return GivenColumn(name, dtype, "categorical", codes=codes, values=values, is_declared=True)
     return _column_of_objects(column, name)
+
+
+def is_whole(numbers):
+    """Whether numbers are whole, and small enough for float64 to tell them apart."""
+    return (numbers == np.rint(numbers)) & (np.abs(numbers) < LARGEST_WHOLE)
 
 
 def letter_of(dtype):

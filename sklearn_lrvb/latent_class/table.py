@@ -17,13 +17,20 @@ import numpy as np
 from sklearn.utils.validation import _get_feature_names
 
 from sklearn_lrvb.caller_warnings import warn_caller
-from sklearn_lrvb.latent_class.given_columns import given_column, given_table, letter_of
+from sklearn_lrvb.latent_class.given_columns import (
+    LARGEST_WHOLE,
+    given_column,
+    given_table,
+    is_whole,
+    letter_of,
+)
 from sklearn_lrvb.latent_class.spellings import notes_of_spellings
 
 NUMBERS = "numeric", "count"
 KINDS = "numeric", "categorical", "binary", "count"
-# Columns of up to so many different whole numbers may be counts or codes: the user is told.
-_FEW_VALUES = 10
+# Columns of up to so many different whole numbers may be counts or codes: the user is told, where the table
+# has at least so many rows for each of them. In fewer rows measurements have few values, too.
+_FEW_VALUES, _ROWS_OF_FEW_VALUES = 10, 5
 # Fewer rows a category say next to nothing about its probability in each of some classes.
 _LEAST_ROWS_OF_CATEGORY = 10
 
@@ -129,21 +136,16 @@ class TableColumns:
 
     @property
     def notes(self):
-        """What a user may want to know: tuple of sentences. `checked` warns of those on spellings."""
-        doubtful = [column for column in self.columns if _may_be_codes(column)]
-        notes = []
+        """What is doubtful about the columns, of which a fit warns: tuple of sentences."""
+        doubtful, notes = [column.name for column in self.columns if _may_be_codes(column)], ()
         if doubtful:
-            first = doubtful[0].name
-            notes.append(
-                f"Columns of at most {_FEW_VALUES} different whole numbers are taken for numeric: "
-                f"{_listed(column.name for column in doubtful)}. If they are counts or codes of categories, "
-                f"say so, as in {{{first!r}: 'count'}} or {{{first!r}: 'categorical'}}."
+            notes = (
+                f"Columns of X with at most {_FEW_VALUES} different whole numbers are taken for measurements: "
+                f"{_listed(doubtful)}. Classes can shrink onto single values, and so be found where there are "
+                f"none. Say what the columns are: columns={{{doubtful[0]!r}: 'categorical'}} for answers and "
+                "codes, 'count' for numbers of things, 'numeric' for measurements.",
             )
-        return (*notes, *self._notes_of_spellings)
-
-    @property
-    def _notes_of_spellings(self):
-        return notes_of_spellings(self.columns, self.container)
+        return (*notes, *notes_of_spellings(self.columns, self.container))
 
     def __add__(self, other):
         """The columns of two batches of one table.
@@ -168,7 +170,10 @@ class TableColumns:
             )
 
     def checked(self):
-        """Itself, if every column can be modelled; warns of columns that say little.
+        """The columns, if every one can be modelled; warns of those that say little, or may be misread.
+
+        Columns of two different numbers are categories, unless the user has said otherwise. It takes all rows
+        to know.
 
         Raises
         ------
@@ -194,12 +199,13 @@ class TableColumns:
                     f"{_listed(column.categories)}. Correct them, or let it be {{{column.name!r}: "
                     "'categorical'}."
                 )
-        self._warn()
-        return self
+        columns = replace(self, columns=tuple(map(_two_numbers_as_categories, self.columns)))
+        columns._warn()
+        return columns
 
     def _warn(self):
-        if self._notes_of_spellings:
-            warn_caller(" ".join(self._notes_of_spellings))
+        if self.notes:
+            warn_caller(" ".join(self.notes))
         constant = [c.name for c in self.columns if c.seen is not None and len(c.seen) == 1]
         if constant:
             warn_caller(
@@ -296,8 +302,8 @@ def described(X, kinds="auto", sample_weight=None):
     ----------
     X : pandas or polars data frame, or array-like of shape (n, n_given)
     kinds : "auto" or dict, default="auto"
-        "auto": columns of bools are binary, of floats and integers numeric, all others categorical, or binary
-        if they have two values. Objects are numbers if all of a column are. A dict says otherwise of some
+        "auto": columns of two values are binary, others of floats and integers numeric, all others
+        categorical. Objects are numbers if all of a column are. A dict says otherwise of some
         columns. Its keys are names, positions, tuples of them, or callables that get the data frame and
         return them, such as scikit-learn's `make_column_selector`; its values are "numeric", "categorical",
         "binary", "count" or "ignore". Later ones overrule earlier ones.
@@ -316,7 +322,8 @@ def described(X, kinds="auto", sample_weight=None):
     Warns
     -----
     UserWarning
-        Of columns with one value, and of categories that are more than a tenth of the rows.
+        Of columns with one value, of numbers that may be codes, and of categories that are more than a tenth
+        of the rows.
     """
     return described_part(X, kinds, sample_weight).checked()
 
@@ -402,7 +409,21 @@ def _may_be_codes(column):
     is_guessed = column.kind == "numeric" and column.given_kind is None
     if not is_guessed or column.seen is None or len(column.seen) < 2:
         return False
-    return all(value >= 0 and value == round(value) for value in column.seen)
+    repeats = column.n_values >= _ROWS_OF_FEW_VALUES * len(column.seen)
+    return repeats and all(value == round(value) for value in column.seen)
+
+
+def _two_numbers_as_categories(column):
+    """The column, with categories in place of two different numbers of which nobody has said what they are.
+
+    A normal distribution would shrink onto one of them, in a class of its own.
+    """
+    is_guessed = column.kind == "numeric" and column.given_kind is None
+    has_two = is_guessed and column.seen is not None and len(column.seen) == 2
+    if not has_two or max(map(abs, column.seen)) >= LARGEST_WHOLE:  # Such numbers may be more than two.
+        return column
+    values = frozenset(int(value) if is_whole(value) else value for value in column.seen)
+    return replace(column, kind="binary", categories=_categories("binary", values), seen=values)
 
 
 def _categories(kind, values):

@@ -355,7 +355,9 @@ def test_large_weights_forget_the_prior(model):
     np.testing.assert_allclose(2 * larger.posterior_std_, large.posterior_std_, rtol=1e-4)
 
 
-FEWER_THAN_ROWS = r"sample_weight sums to \S+ over \d+ rows.* error bars come out \S+ times too wide. \(a\) Scale"
+FEWER_THAN_ROWS = (
+    r"sample_weight sums to \S+ over \d+ rows.* error bars come out \S+ times too wide. \(a\) Scale"
+)
 
 
 def containers(rows, weights):

@@ -229,9 +229,10 @@ def test_a_column_of_one_category_changes_nothing():
 
 def test_codes_that_look_like_numbers_are_noted():
     coded = X.assign(visits=X["visits"].clip(upper=5.0), answer=np.arange(N) % 3 + 1)
-    fit = LRVBLatentClassMixture(n_init=1, random_state=0).fit(coded)
-    (note,) = fit.columns_.attrs["notes"]
-    assert "'visits', 'answer'" in note and "{'visits': 'count'}" in note
+    with pytest.warns(UserWarning, match="taken for measurements: 'visits', 'answer'. Classes") as caught:
+        fit = LRVBLatentClassMixture(n_init=1, random_state=0).fit(coded)
+    assert fit.columns_.attrs["notes"] == [str(warning.message) for warning in caught]
+    assert caught[0].filename == __file__
     said = {"visits": "count", "answer": "categorical"}
     fit = LRVBLatentClassMixture(n_init=1, random_state=0, columns=said).fit(coded)
     assert not fit.columns_.attrs["notes"]

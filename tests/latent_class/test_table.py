@@ -153,8 +153,11 @@ def test_values_are_missing_in_all_the_ways_there_are(present, make):
     missing = [None, np.nan, float("nan"), np.float32("nan"), pd.NA, pd.NaT, np.datetime64("NaT")]
     column = np.array([present, 2] * 15 + missing, dtype=object)[:, None]
     X = make(column, dtype=object)
-    expected = np.concatenate([np.tile([1, 0] if present == "a" else [1, 2], 15), np.full(7, np.nan)])
+    codes = [1, 0] if present == "a" else [0, 1]
+    expected = np.concatenate([np.tile(codes, 15), np.full(7, np.nan)])
     np.testing.assert_array_equal(described(X).encoded(X)[:, 0], expected)
+    as_numbers = [] if present == "a" else described(X, {0: "numeric"}).encoded(X)[:30, 0]
+    np.testing.assert_array_equal(as_numbers, [1, 2] * 15 if present == 1 else [])
 
 
 # Kinds.
@@ -175,6 +178,10 @@ COLUMNS = {
         ("c", "b", "a"),
     ),
     "intervals": (pd.cut(LARGE, 2, labels=None), "binary", None),
+    "zeros and ones": (LARGE % 3 % 2, "binary", (0, 1)),
+    "ones and twos, with holes": (np.where(LARGE % 3, LARGE % 3, np.nan), "binary", (1, 2)),
+    "two floats": (np.float32(LARGE % 2 / 10), "binary", (0, float(np.float32(0.1)))),
+    "nullable integers": (pd.array([1, 2, None, 2] * 10, dtype="Int64"), "binary", (1, 2)),
 }
 
 
@@ -335,16 +342,57 @@ def test_where_all_say_no_some_could_have_said_yes():
     np.testing.assert_array_equal(columns.encoded(frame(last=1))[:, 2], np.ones(N))
 
 
-def test_notes_name_numbers_that_may_be_codes():
-    X = frame(
-        code=LARGE % 3 + 1,
-        holed=np.where(LARGE % 3, LARGE % 3, np.nan),
-        below=LARGE % 3 - 1,
-        rate=LARGE % 3 / 2,
-    )
-    (note,) = described(X).notes
-    assert "'code', 'holed'. If they are counts" in note and "{'code': 'categorical'}" in note
-    assert described(X, {("code", "holed"): "numeric"}).notes == ()
+CODES = {
+    "code": LARGE % 3 + 1,
+    "holed": np.where(LARGE % 4, LARGE % 4, np.nan),
+    "below": LARGE % 3 - 1,
+    "rate": LARGE % 3 / 3,
+    "many": LARGE,
+}
+
+
+@pytest.mark.parametrize("n_batches", [1, 3])
+def test_one_warning_names_numbers_that_may_be_codes(n_batches):
+    parts = [described_part(part) for part in [frame(**CODES)[k::n_batches] for k in range(n_batches)]]
+    with pytest.warns(UserWarning, match="whole numbers are taken for measurements") as caught:
+        columns = reduce(add, parts).checked()
+    (note,) = columns.notes
+    assert [str(warning.message) for warning in caught] == [note]
+    assert "'code', 'holed', 'below'. Classes can" in note
+    assert "columns={'code': 'categorical'}" in note
+    # What the user has said is not doubtful, nor are few values of few rows.
+    assert described(frame(**CODES), {("code", "holed", "below"): "numeric"}).notes == ()
+    assert described(frame(**CODES)[:12]).notes == ()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32", "Float64", "int64[pyarrow]", "object"])
+@pytest.mark.parametrize("container", ["pandas", "polars", "array"])
+def test_two_numbers_are_categories_there_and_back(container, dtype):
+    X = frame(last=pd.Series(np.arange(N) % 3 % 2 + 1).astype(dtype))
+    if container == "array":
+        X = X[["size", "last"]].to_numpy()
+    elif container == "polars":
+        X = pl.from_pandas(X.astype({"last": "int64" if dtype == "object" else dtype}))
+    columns = described(X)
+    assert columns.columns[-1].kind == "binary" and columns.columns[-1].categories == (1, 2)
+    array = columns.encoded(X)
+    np.testing.assert_array_equal(array[:, -1], np.arange(N) % 3 % 2)
+    back = columns.decoded(array)
+    if container == "pandas":
+        pd.testing.assert_frame_equal(back, X)
+    elif container == "polars":
+        assert back.equals(X) and back.schema == X.schema
+    else:
+        np.testing.assert_array_equal(back, X.astype(float))
+    assert described(X, {-1: "numeric"}).columns[-1].kind == "numeric"
+
+
+def test_two_numbers_are_known_once_all_batches_are():
+    X = frame(two=np.repeat([0.0, 5.0], N // 2), more=np.repeat([1.0, 2.0, np.nan, 4.5], N // 4))
+    parts = [described_part(X[start : start + 10]) for start in range(0, N, 10)]
+    columns = reduce(add, parts).checked()
+    assert columns == described(X)
+    assert [column.kind for column in columns.columns[2:]] == ["binary", "numeric"]
 
 
 # Errors and warnings.
@@ -511,10 +559,10 @@ def test_words_in_rows_of_weight_zero_do_not_make_categories():
 
 def test_rows_of_weight_zero_do_not_count():
     counts = np.arange(N) % 2 == 0
-    X = frame(place=list("azbz") * 10, code=np.where(counts, np.arange(N) // 2 % 3, LARGE))
-    assert described(X.drop(columns="sex"), sample_weight=1.0 * counts) == described(
-        X[counts].drop(columns="sex")
-    )
+    X = frame(place=list("azbz") * 10, code=np.where(counts, np.arange(N) // 2 % 2, LARGE))
+    weighted = described(X.drop(columns="sex"), sample_weight=1.0 * counts)
+    assert weighted == described(X[counts].drop(columns="sex"))
+    assert weighted.columns[-1].categories == (0, 1)
 
 
 @pytest.mark.parametrize("form", ["pandas", "polars", "objects"])
