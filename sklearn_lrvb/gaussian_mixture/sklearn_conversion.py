@@ -150,16 +150,16 @@ def _warn_of_other_rows(mixture, rows, counts, means):
         column = int((shift - allowed).argmax())
         if shift[column] > allowed[column]:
             differs = (
-                f"the mean of column {column} is {shift[column] / deviations[column]:.2g} standard deviations "
-                "from that of the rows that bgm was fitted to"
+                f"the mean of column {column} is {shift[column] / deviations[column]:.2g} standard "
+                "deviations from that of the rows that bgm was fitted to"
                 if deviations[column] > 0
                 else f"column {column} is constant, and not at the mean of the rows that bgm was fitted to"
             )
     if differs:
         warn_caller(
             f"X is not what bgm was fitted to: {differs}. The result is a fit to X that starts where bgm "
-            "ended, and its numbers are not those of bgm. (a) Pass the rows that bgm was fitted to, scaled as "
-            "they were then, and as often as they were there. (b) If a new fit is what you want, pass "
+            "ended, and its numbers are not those of bgm. (a) Pass the rows that bgm was fitted to, scaled "
+            "as they were then, and as often as they were there. (b) If a new fit is what you want, pass "
             "init_params=bgm.predict_proba(X) to LRVBGaussianMixture, and call fit."
         )
 

@@ -23,8 +23,8 @@ from sklearn_lrvb.exponential_families import dirichlet
 # squares in the direction in which all counts change together: a relative one over the sum of the weights.
 LARGEST_TOTAL_WEIGHT = 1e15
 
-# Smallest sum of weights: as without weights, a fit needs two rows. Weights that sum to one are less, whatever
-# rounding adds to their sum.
+# Smallest sum of weights: as without weights, a fit needs two rows. Weights that sum to one are less,
+# whatever rounding adds to their sum.
 _LEAST_TOTAL_WEIGHT = 2.0
 
 # Weight of a typical row below which the user is warned. Error bars are then three times too wide, if the
@@ -51,8 +51,8 @@ def require_countable(rows):
     if not is_refused and typical_weight >= _LEAST_TYPICAL_WEIGHT:
         return
     message = (
-        f"sample_weight sums to {total:.3g} over {n_rows} rows. A weight says how often a row counts, so that "
-        f"{total:.3g} rows are taken for observed. If the weights were normalised, error bars come out "
+        f"sample_weight sums to {total:.3g} over {n_rows} rows. A weight says how often a row counts, so "
+        f"that {total:.3g} rows are taken for observed. If the weights were normalised, error bars come out "
         f"{np.sqrt(1.0 / typical_weight):.2g} times too wide. (a) Scale weights that are no counts, such as "
         "those of a survey, to the number of rows: weight * len(weight) / weight.sum(). (b) Where weights "
         "are counts, undo what has divided them."
