@@ -29,6 +29,7 @@ from sklearn_lrvb.gaussian_mixture.arguments import (
     resolve_prior,
 )
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
+from sklearn_lrvb.gaussian_mixture.doubtful_columns import notes_of_columns
 from sklearn_lrvb.gaussian_mixture.fitted import FittedMixture, arrays_to_sample, checked_array, model_of
 from sklearn_lrvb.gaussian_mixture.fitting.noise_cost import costly_noise
 from sklearn_lrvb.gaussian_mixture.fitting.noise_density import rules_of_far_out
@@ -448,6 +449,7 @@ class LRVBGaussianMixture(
         (13, 20, True)
         """
         self._fit(X, sample_weight, y)
+        self._warn_of_columns()
         return self
 
     def fit_predict(
@@ -546,6 +548,8 @@ class LRVBGaussianMixture(
                 best, cost = self._best_fit(race, starts, once_more, rows)
                 require_clusters(best.posterior)
                 attributes = attributes_of(best)
+                fitted = attributes["_last_uncertainty"].fitted
+                attributes["_column_notes"] = notes_of_columns(rows, fitted, named._feature_names)
                 if ends is not None:
                     ends.extend(map(ascent.ended, race.ends.values()))
                 if not rows.is_in_memory:  # They may be in files that are closed, or hold a cluster's memory.
@@ -691,7 +695,8 @@ class LRVBGaussianMixture(
 
     def _attributes_at(self, rows, fit):
         fitted = FittedMixture(fit.posterior, rows.origin, model_of(self), fit.path)
-        return self._attributes_of({}, fitted, rows, False, fit)
+        notes = notes_of_columns(rows, fitted, self._feature_names)
+        return {**self._attributes_of({}, fitted, rows, False, fit), "_column_notes": notes}
 
     def _another_prior(self):
         names = "covariance_prior", "mean_precision_prior"
@@ -812,6 +817,7 @@ class LRVBGaussianMixture(
             initial_posterior=lambda rows, prior: posterior_of(bgm, rows, prior),
             reset=False,
         )
+        mixture._warn_of_columns()
         return mixture
 
     def to_sklearn(self) -> BayesianGaussianMixture:

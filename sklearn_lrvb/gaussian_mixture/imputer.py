@@ -174,7 +174,10 @@ class MixtureImputer(TransformerMixin, BaseEstimator):
         else:
             mixture = clone(self.mixture)
         if has_values.any():
-            mixture.fit(columns, sample_weight=sample_weight)
+            mixture._validate_params()
+            mixture._fit(
+                columns, sample_weight
+            )  # Not `fit`, which warns of columns that mislead about clusters.
         self.indicator_ = None
         if self.add_indicator:
             gaps = np.where(is_missing, np.nan, 0.0)
@@ -309,7 +312,8 @@ def _default_mixture(columns, sample_weight, random_state):
 
         def bound(prior):
             single = LRVBGaussianMixture(max_iter=_STEPS_TO_COMPARE, **parameters, **prior)
-            return single.fit(columns, sample_weight=sample_weight).lower_bound_
+            single._fit(columns, sample_weight)
+            return single.lower_bound_
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)

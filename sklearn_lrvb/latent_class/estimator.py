@@ -24,6 +24,7 @@ from sklearn_lrvb.latent_class.maximum_likelihood import maximum_log_likelihood
 from sklearn_lrvb.latent_class.posterior import Sums
 from sklearn_lrvb.latent_class.prior_moves import prior_sensitivity
 from sklearn_lrvb.latent_class.rows import filled_rows, known_of_classes, overdispersion, sampled_rows
+from sklearn_lrvb.latent_class.shrunken_classes import notes_of_columns
 from sklearn_lrvb.latent_class.starts import SAMPLE_ROWS, Starts, kinds_of_starts
 from sklearn_lrvb.latent_class.tables_by_column import described_columns, tables_by_column
 from sklearn_lrvb.latent_class.targets import names_in_draws
@@ -320,7 +321,9 @@ class LRVBLatentClassMixture(
         >>> print((12 * classes.weights_).round(1), "+-", (12 * classes.weights_std_).round(1))
         [6.9 5.1] +- [1.6 1.6]
         """
-        return self._fit(X, sample_weight, y)
+        self._fit(X, sample_weight, y)
+        self._warn_of_columns()
+        return self
 
     def _fit(self, X, sample_weight, y=None, *, ends=None):
         """Fit; add the optima that were reached, of many rows the best three, to a list if it is given."""
@@ -345,6 +348,7 @@ class LRVBLatentClassMixture(
             with self._begun_task("fit", n_tasks, X=X, y=y, metadata=metadata) as task:
                 best = self._best_fit(starts, rows, task, attributes_of, ends)
                 attributes = attributes_of(best)
+                attributes["_column_notes"] = notes_of_columns(rows, best.posterior, columns)
                 # One class, and too few classes among those that are compared, are expected to be wide.
                 is_asked = self.n_components > 1 and ends is None
                 overdispersed = overdispersion(rows, best.posterior) if is_asked else []
@@ -373,7 +377,6 @@ class LRVBLatentClassMixture(
                 "for columns that say the same.",
                 ConvergenceWarning,
             )
-        return self
 
     def fit_predict(
         self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None
@@ -477,7 +480,8 @@ class LRVBLatentClassMixture(
 
     def _attributes_at(self, rows, fit):
         fitted = self._fitted.at(fit.posterior, fit.path)
-        return self._attributes_of({}, fitted, rows, False, fit)
+        notes = notes_of_columns(rows, fit.posterior, fitted.columns)
+        return {**self._attributes_of({}, fitted, rows, False, fit), "_column_notes": notes}
 
     def _another_prior(self):
         used = self._fitted.posterior.prior.numbers

@@ -142,6 +142,7 @@ class NumberOfClusters:
         failed = [f"{k}" for k in self.n_components if k not in self.estimators_]
         if failed:
             parts.append(f"There is no fit of {' and '.join(failed)}: see notes.")
+        parts += self.estimators_[self.best]._column_notes
         return " ".join(filter(None, parts))
 
     def _answer(self):

@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.mixtures.callbacks import CallbackMethods
 from sklearn_lrvb.mixtures.model import occupied
 from sklearn_lrvb.mixtures.uncertainty.uncertainty import FitCourse, InformationSource, PosteriorUncertainty
@@ -75,6 +76,8 @@ class FittedState(CallbackMethods):
     n_occupied_: int
 
     _last_uncertainty: PosteriorUncertainty
+    # What is doubtful about the columns, and what to do: `fit` warns of it, and answers repeat it.
+    _column_notes: tuple[str, ...] = ()
     _ways_to_a_fit = "Call fit."
 
     @property
@@ -151,6 +154,10 @@ class FittedState(CallbackMethods):
             "lower_bounds_": list(np.asarray(fit.path[1 + fit.n_before :], dtype=np.float64)),
             "n_occupied_": int(np.count_nonzero(occupied(fit.posterior.counts))),
         }
+
+    def _warn_of_columns(self):
+        if self._column_notes:
+            warn_caller(" ".join(self._column_notes))
 
     def _given_rows(self, X, sample_weight, fitted):
         """Rows that a user has passed, as `row_blocks.given_rows` makes them, in the frame of a mixture."""

@@ -385,7 +385,7 @@ class PosteriorMethods(SamplingMethods):
 
             It is displayed rounded; its numbers have all digits. ``summary.attrs`` has what is said above and
             below: "fit" describes the fit, "note" says how good the table is, "prior" whether the prior
-            matters. (Theory page "Error bars of the mixture".) With next to no rows, mean and sd of
+            matters, "columns" what the fit has warned of columns. (Theory page "Error bars of the mixture".) With next to no rows, mean and sd of
             covariances are infinite or NaN. Student's t has none with two degrees of freedom or fewer:
             ``target=None`` leaves standard deviations out; by 'lrvb' intervals then have no upper end.
 
@@ -445,6 +445,7 @@ class PosteriorMethods(SamplingMethods):
         summary.attrs["fit"] = f"{self._in_a_line(min_count)} Error bars by method={answer.name!r}."
         summary.attrs["note"] = answer.note + left_out
         summary.attrs["prior"] = prior_reading(uncertainty, self._feature_names, list(parts))
+        summary.attrs["columns"] = " ".join(self._column_notes)
         return summary
 
     def _checked_targets(self, target):

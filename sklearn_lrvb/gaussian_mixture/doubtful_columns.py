@@ -1,0 +1,158 @@
+"""Columns of which a user should hear: of one value, linear functions of others, or of so few values that
+components shrink onto them.
+
+They are looked for once a fit has ended, in a sample of its rows. What is suspected is confirmed by a pass
+over all rows. So all containers and covariance types are served alike.
+"""
+
+import functools
+
+import numpy as np
+from scipy.linalg import lapack, solve_triangular
+
+from sklearn_lrvb.mixtures.single_values import (
+    SAMPLE_ROWS,
+    listed_first,
+    note_of_single_values,
+    sample_of,
+    single_values,
+)
+
+# Share of a column's variance that others leave open, up to which it depends on them. Of columns of float32
+# that are sums of others, rounding leaves about 1e-14.
+_DEPENDENT = 1e-10
+
+# Columns of a smaller standardized coefficient are not named: rounding leaves some that play no part.
+_LEAST_LOADING = 1e-4
+
+# With diagonal covariances, products of more columns take longer than the fit, and are not looked at.
+_MOST_COLUMNS = 500
+
+
+def notes_of_columns(rows, fitted, names):
+    """What is doubtful about the columns of a fit, and what to do about it: tuple of sentences.
+
+    Parameters
+    ----------
+    rows : Rows, the training rows, measured from their mean
+    fitted : FittedMixture
+    names : sequence of str, (P,)
+    """
+    posterior, structure = fitted.posterior, fitted.structure
+    sample = sample_of(rows, max(SAMPLE_ROWS, 2 * rows.n_features))
+    constant, dependent = _constant_columns(rows), []
+    if structure.is_matrix or rows.n_features <= _MOST_COLUMNS:
+        dependent = _dependent_columns(rows, sample, constant)
+    notes = []
+    if len(constant):
+        notes.append(
+            f"Columns of X with one value: {_named(constant, names)}. They tell no clusters apart, and the "
+            "lower bound depends on reg_covar by them: drop them."
+        )
+    if dependent:
+        told = [f"{names[column]!r} (of {_named(others, names)})" for column, others in dependent]
+        notes.append(
+            f"Columns of X that are linear functions of others: {listed_first(told)}. They count twice, or "
+            "reg_covar is all that they vary by given the others: drop them."
+        )
+    covariances = fitted.arrays.get("scales_", fitted.arrays.get("covariances_"))
+    variances = structure.per_component(structure.diagonal(structure.by_group(covariances)))
+    found = single_values(sample, posterior, np.sqrt(variances))
+    of_two_values = []
+    # A variance that all columns share does not shrink with one of them.
+    if posterior.n_components > 1 and variances.shape[1] == rows.n_features:
+        shrunk = {one.column for one in found}
+        of_two_values = [column for column in _columns_of_two_values(rows, sample) if column not in shrunk]
+    if found:
+        notes.append(note_of_single_values(found, names))
+    if of_two_values:
+        notes.append(
+            f"Columns of X with two values: {_named(of_two_values, names)}. Components can shrink onto one "
+            "of them, and be found as clusters that are not real."
+        )
+    if found or of_two_values:
+        first = found[0].column if found else of_two_values[0]
+        notes.append(
+            "(a) Leave columns of few values out. (b) Use LRVBLatentClassMixture, where they may be "
+            f"categories: columns={{{names[first]!r}: 'categorical'}}."
+        )
+    return tuple(notes)
+
+
+def _named(columns, names):
+    return listed_first([repr(names[column]) for column in columns])
+
+
+def _constant_columns(rows):
+    """Numbers of the columns whose values are all the same: int array."""
+    smallest, largest = rows.ranges()
+    return np.flatnonzero(smallest == largest)
+
+
+def _dependent_columns(rows, sample, constant):
+    """Columns that are linear functions of others, and of which: list of pairs (int, int array).
+
+    Parameters
+    ----------
+    rows, sample : Rows and ArrayRows, all of them and a sample
+    constant : int array, columns that are left out
+    """
+    X = sample.X[~np.isnan(sample.X).any(axis=1)] if sample.has_holes else sample.X
+    if len(X) <= X.shape[1] + 1:
+        return []  # So few rows always depend on each other.
+    X = X - X.mean(axis=0, dtype=np.float64)
+    scales = np.sqrt(np.square(X).mean(axis=0))
+    varying = np.setdiff1d(np.flatnonzero(scales), constant)
+    X, scales = X[:, varying] / scales[varying], scales[varying]
+    factor, order, rank, _ = lapack.dpstrf(X.T @ X / len(X), tol=_DEPENDENT, lower=0)
+    kept, left = order[:rank] - 1, order[rank:] - 1
+    if not len(left):
+        return []
+    loadings = solve_triangular(factor[:rank, :rank], factor[:rank, rank:])
+    coefficients = loadings * scales[left] / scales[kept, None]
+    of_others = functools.partial(_left_open, varying[kept], varying[left], coefficients)
+    total, sums, squares = rows.total(of_others)  # (2, d) each
+    open_variances, variances = squares / total - np.square(sums / total)
+    return [
+        (int(varying[column]), np.sort(varying[kept[np.abs(loadings[:, place]) > _LEAST_LOADING]]))
+        for place, column in enumerate(left)
+        if open_variances[place] <= _DEPENDENT * variances[place]
+    ]
+
+
+def _left_open(kept, left, coefficients, block):
+    """Sums of weights, of what some columns leave open of others, and of its squares: (3, 2, d).
+
+    They are over complete rows. The second of two is of these others themselves.
+
+    Parameters
+    ----------
+    kept, left : int array (m,) and (d,), the columns that explain, and those that are explained
+    coefficients : (m, d)
+    block : RowBlock
+    """
+    weights = block.weighted(block.seen.min(axis=0))
+    values = np.stack([block.rows[left] - coefficients.T @ block.rows[kept], block.rows[left]])
+    return np.stack([np.full(values.shape[:2], weights.sum()), values @ weights, np.square(values) @ weights])
+
+
+def _columns_of_two_values(rows, sample):
+    """Numbers of the columns that have two different values: list of int."""
+    suspected = [column for column, values in enumerate(sample.X.T) if _has_two_values(values)]
+    if not suspected or rows.n_samples == sample.n_samples:
+        return suspected
+    smallest, largest = rows.ranges()
+    others = rows.total(functools.partial(_between, smallest - rows.origin, largest - rows.origin))
+    return [column for column in suspected if not others[column]]
+
+
+def _has_two_values(values):
+    """Whether values (n,), NaN where missing, are two different ones."""
+    smallest, largest = np.fmin.reduce(values), np.fmax.reduce(values)
+    return smallest < largest and bool(np.all((values == smallest) | (values == largest) | np.isnan(values)))
+
+
+def _between(smallest, largest, block):
+    """How many values of the columns are neither the smallest nor the largest, (P,)."""
+    is_end = (block.rows == smallest[:, None]) | (block.rows == largest[:, None])
+    return np.count_nonzero(~is_end & (block.seen > 0), axis=1)
