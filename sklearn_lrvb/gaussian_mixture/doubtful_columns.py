@@ -11,6 +11,7 @@ import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
 from sklearn_lrvb.mixtures.single_values import (
+    LEAST_ROWS_OF_TABLE,
     SAMPLE_ROWS,
     listed_first,
     note_of_single_values,
@@ -60,7 +61,8 @@ def notes_of_columns(rows, fitted, names):
     found = single_values(sample, posterior, np.sqrt(variances))
     of_two_values = []
     # A variance that all columns share does not shrink with one of them.
-    if posterior.n_components > 1 and variances.shape[1] == rows.n_features:
+    is_at_risk = posterior.n_components > 1 and variances.shape[1] == rows.n_features
+    if is_at_risk and rows.total_weight >= LEAST_ROWS_OF_TABLE:
         shrunk = {one.column for one in found}
         of_two_values = [column for column in _columns_of_two_values(rows, sample) if column not in shrunk]
     if found:

@@ -23,8 +23,13 @@ from sklearn_lrvb.latent_class.given_tables import described_table, joined_rows,
 from sklearn_lrvb.latent_class.maximum_likelihood import maximum_log_likelihood
 from sklearn_lrvb.latent_class.posterior import Sums
 from sklearn_lrvb.latent_class.prior_moves import prior_sensitivity
-from sklearn_lrvb.latent_class.rows import filled_rows, known_of_classes, overdispersion, sampled_rows
-from sklearn_lrvb.latent_class.shrunken_classes import notes_of_columns
+from sklearn_lrvb.latent_class.rows import (
+    filled_rows,
+    known_of_classes,
+    notes_of_columns,
+    overdispersion,
+    sampled_rows,
+)
 from sklearn_lrvb.latent_class.starts import SAMPLE_ROWS, Starts, kinds_of_starts
 from sklearn_lrvb.latent_class.tables_by_column import described_columns, tables_by_column
 from sklearn_lrvb.latent_class.targets import names_in_draws

@@ -1,4 +1,4 @@
-"""New rows of latent classes, and what other programs report of rows."""
+"""New rows of latent classes, what other programs report of rows, and what is doubtful about the columns."""
 
 import functools
 
@@ -8,6 +8,7 @@ from scipy.special import xlogy
 from sklearn_lrvb.latent_class.column_families import CountColumns
 from sklearn_lrvb.latent_class.frames import values_of
 from sklearn_lrvb.mixtures.responsibilities import expect
+from sklearn_lrvb.mixtures.single_values import note_of_single_values, sample_of, single_values
 
 # Counts count as overdispersed if their variance is so many times the mean, and so many standard deviations
 # beyond it.
@@ -48,6 +49,32 @@ def _squares(frames, places, rates, block):
     values, r = values_of(block)[places], block.weighted(expect(frames, block).responsibilities)
     distances = np.nan_to_num(values - rates[:, :, None])
     return np.einsum("kn,kcn->kc", r, np.square(distances))
+
+
+def notes_of_columns(rows, posterior, columns):
+    """Which numeric columns have made classes by single values, and what to do about it: tuple of sentences.
+
+    Parameters
+    ----------
+    rows : Rows, the training rows
+    posterior : ClassPosterior
+    columns : TableColumns
+    """
+    deviations = np.full((posterior.n_components, len(columns.columns)), np.nan)
+    for family, sums in zip(posterior.prior.families, posterior.parts, strict=True):
+        if "sd" in family.estimates:
+            deviations[:, family.places] = family.values(sums)[..., family.estimates.index("sd")]
+    if np.isnan(deviations).all():
+        return ()
+    found = single_values(sample_of(rows), posterior, deviations)
+    if not found:
+        return ()
+    name = columns.names[found[0].column]
+    return (
+        note_of_single_values(found, columns.names),
+        f"Say what such columns are: columns={{{name!r}: 'categorical'}} for answers and codes, 'count' for "
+        "numbers of things; or leave them out by 'ignore'.",
+    )
 
 
 def known_of_classes(frames, block):

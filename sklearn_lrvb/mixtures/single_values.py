@@ -23,7 +23,8 @@ _SHARE_OF_ONE_VALUE = 0.9
 # has the same value nearly everywhere.
 _SHRUNK = 1 / 3
 
-_LEAST_ROWS = 5  # Fewer rows of a component may be equal by chance.
+# In smaller tables, and in components of fewer rows, measurements have few values, too.
+LEAST_ROWS_OF_TABLE, _LEAST_ROWS = 20, 5
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def single_values(sample, posterior, deviations):
         Standard deviations of the components, NaN where a column is not normal in them.
     """
     held = np.flatnonzero(occupied(posterior.counts))
-    if len(held) < 2:
+    if len(held) < 2 or sample.total_weight < LEAST_ROWS_OF_TABLE:
         return []
     is_narrow = deviations[held] <= _SHRUNK * np.sqrt(sample.around_mean().variances)
     columns = np.flatnonzero(is_narrow.any(axis=0))

@@ -95,11 +95,13 @@ class RowGroups:
         n_groups = chosen._numbers()
         if n_groups.min() < 2:
             lonely = int(n_groups.argmin())
-            where = f"Stratum {self.stratum_names[lonely]}" if self.n_strata > 1 else "X"
+            has_strata = self.n_strata > 1
+            where = f"Stratum {self.stratum_names[lonely]}" if has_strata else "X"
+            remedy = "Join similar strata" if has_strata else "Pass the labels of several groups"
             raise ValueError(
                 f"{where} has {n_groups[lonely]} group(s) with rows that count, and error bars need the "
-                "differences between groups: at least two, better fifty in all. (a) Join similar strata. (b) "
-                "Use smaller groups, if their rows are independent."
+                f"differences between groups: at least two, better fifty in all. (a) {remedy}. (b) Use "
+                "smaller groups, if their rows are independent; groups=range(len(X)) if all rows are."
             )
         return chosen
 
@@ -161,9 +163,9 @@ def _coded(labels, rows, name):
     labels = _checked_labels(labels.compute() if is_dask(labels) else labels, name)
     if len(labels) != rows.n_given:
         raise ValueError(
-            f"{name} has {len(labels)} labels, but X has {rows.n_given} rows. Where X is left out, these are "
-            "the rows of the fit that have a weight and a value, and latent classes have joined equal ones, "
-            "which do not know their groups: pass X, and sample_weight if it had one."
+            f"{name} has {len(labels)} labels, but X has {rows.n_given} rows. (a) Pass one label for every "
+            "row of X, in the same order. (b) If X was left out, pass it, and sample_weight if it had one: "
+            "the fit keeps only rows with a weight and a value, and latent classes join equal ones."
         )
     with _sorting(name):
         return np.unique(labels, return_inverse=True)

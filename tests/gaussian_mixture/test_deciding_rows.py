@@ -474,8 +474,11 @@ def test_the_result_can_be_shown_and_pickled(capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "Pass a conclusion, or a rival"),
-        ({"conclusion": "weight[0]", "rival": LRVBGaussianMixture()}, "Pass a conclusion, or a rival"),
+        ({}, r"\(a\) Pass a conclusion, such as .* Not both"),
+        (
+            {"conclusion": "weight[0]", "rival": LRVBGaussianMixture()},
+            r"\(a\) Pass a conclusion, such as .* Not both",
+        ),
         ({"conclusion": 3.0}, "must be the name of a parameter"),
         (
             {"conclusion": "weight[2]"},

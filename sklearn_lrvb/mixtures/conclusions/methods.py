@@ -267,7 +267,11 @@ class ConclusionMethods(SamplingMethods):
         if not isinstance(max_share, Real) or not 0.0 < max_share < 1.0:
             raise ValueError(f"max_share must be above 0 and below 1, got {max_share!r}.")
         if (conclusion is None) == (rival is None):
-            raise ValueError("Pass a conclusion, or a rival mixture with another n_components, and not both.")
+            raise ValueError(
+                "deciding_rows needs one thing that is to change. (a) Pass a conclusion, such as "
+                "'weight[0] - weight[1]'; names are in posterior_summary().index. (b) Pass rival=, a fit "
+                "with another n_components. Not both."
+            )
         if rival is None:
             mixtures, number = [self], checked_conclusion(self, conclusion, threshold, interval)
         else:
