@@ -19,9 +19,12 @@ from sklearn_lrvb.mixtures.single_values import (
     single_values,
 )
 
-# Share of a column's variance that others leave open, up to which it depends on them. Of columns of float32
-# that are sums of others, rounding leaves about 1e-14.
-_DEPENDENT = 1e-10
+# Share of a column's variance that others leave open, up to which it may depend on them ...
+_NEARLY_DEPENDENT = 1e-10
+
+# ... and what rounding leaves open of one that does, relative to its values: of stored values, in units of
+# float64 or float32, and of the coefficients. One row far out makes columns nearly dependent, never so much.
+_ROUNDING, _ROUNDING_OF_COEFFICIENTS = 16, 1e-12
 
 # Columns of a smaller standardized coefficient are not named: rounding leaves some that play no part.
 _LEAST_LOADING = 1e-4
@@ -101,41 +104,50 @@ def _dependent_columns(rows, sample, constant):
     """
     X = sample.X[~np.isnan(sample.X).any(axis=1)] if sample.has_holes else sample.X
     if len(X) <= X.shape[1] + 1:
-        return []  # So few rows always depend on each other.
-    X = X - X.mean(axis=0, dtype=np.float64)
-    scales = np.sqrt(np.square(X).mean(axis=0))
+        return []  # Of so few rows the columns always depend on each other.
+    means = X.mean(axis=0, dtype=np.float64)
+    scales = np.sqrt(np.square(X - means).mean(axis=0))
     varying = np.setdiff1d(np.flatnonzero(scales), constant)
-    X, scales = X[:, varying] / scales[varying], scales[varying]
-    factor, order, rank, _ = lapack.dpstrf(X.T @ X / len(X), tol=_DEPENDENT, lower=0)
-    kept, left = order[:rank] - 1, order[rank:] - 1
-    if not len(left):
+    if len(varying) < 2:
         return []
+    standardized, scales = ((X - means) / np.where(scales > 0, scales, 1.0))[:, varying], scales[varying]
+    correlation = standardized.T @ standardized / len(X)
+    factor, order, rank, _ = lapack.dpstrf(correlation, tol=_NEARLY_DEPENDENT, lower=0)
+    if rank == len(varying) or rank >= len(np.unique(X, axis=0)) - 1:
+        return []
+    order = order - 1
     loadings = solve_triangular(factor[:rank, :rank], factor[:rank, rank:])
-    coefficients = loadings * scales[left] / scales[kept, None]
-    of_others = functools.partial(_left_open, varying[kept], varying[left], coefficients)
-    total, sums, squares = rows.total(of_others)  # (2, d) each
-    open_variances, variances = squares / total - np.square(sums / total)
+    coefficients = loadings * scales[order[rank:]] / scales[order[:rank], None]
+    kept, left = varying[order[:rank]], varying[order[rank:]]
+    shift = means - rows.origin
+    of_others = functools.partial(_left_open, kept, left, coefficients, shift, np.abs(rows.origin))
+    left_open, sizes = np.sqrt(rows.total(of_others))
+    rounding = _ROUNDING * np.finfo(rows.dtype).eps + _ROUNDING_OF_COEFFICIENTS
     return [
-        (int(varying[column]), np.sort(varying[kept[np.abs(loadings[:, place]) > _LEAST_LOADING]]))
+        (int(column), np.sort(kept[np.abs(loadings[:, place]) > _LEAST_LOADING]))
         for place, column in enumerate(left)
-        if open_variances[place] <= _DEPENDENT * variances[place]
+        if left_open[place] <= rounding * sizes[place]
     ]
 
 
-def _left_open(kept, left, coefficients, block):
-    """Sums of weights, of what some columns leave open of others, and of its squares: (3, 2, d).
+def _left_open(kept, left, coefficients, shift, offsets, block):
+    """Sums of squares of what some columns leave open of others, and of the values' sizes: (2, d).
 
-    They are over complete rows. The second of two is of these others themselves.
+    They are over complete rows.
 
     Parameters
     ----------
     kept, left : int array (m,) and (d,), the columns that explain, and those that are explained
-    coefficients : (m, d)
+    coefficients : (m, d), of the former
+    shift, offsets : (P,), means of the sample from the rows' origin, and sizes of the values there
     block : RowBlock
     """
     weights = block.weighted(block.seen.min(axis=0))
-    values = np.stack([block.rows[left] - coefficients.T @ block.rows[kept], block.rows[left]])
-    return np.stack([np.full(values.shape[:2], weights.sum()), values @ weights, np.square(values) @ weights])
+    rows = block.rows - shift[:, None]
+    sizes = np.abs(block.rows) + offsets[:, None]
+    left_open = rows[left] - coefficients.T @ rows[kept]
+    sizes = sizes[left] + np.abs(coefficients).T @ sizes[kept]
+    return np.square([left_open, sizes]) @ weights
 
 
 def _columns_of_two_values(rows, sample):

@@ -224,6 +224,7 @@ DEGENERATE = {
 
 @pytest.mark.parametrize("prior", ["conjugate", "flat"])
 @pytest.mark.parametrize("name", DEGENERATE)
+@pytest.mark.filterwarnings("ignore:Columns of X", "ignore:Components have shrunk")
 def test_singular_data_are_fitted_with_known_noise_and_refused_without(name, prior):
     X = DEGENERATE[name]
     estimator = LRVBGaussianMixture(prior=prior, reg_covar=1e-4, random_state=0).fit(X)
@@ -232,6 +233,7 @@ def test_singular_data_are_fitted_with_known_noise_and_refused_without(name, pri
         LRVBGaussianMixture(prior=prior, reg_covar=0, random_state=0).fit(X)
 
 
+@pytest.mark.filterwarnings("ignore:Columns of X", "ignore:Components have shrunk")
 def test_more_components_than_a_singular_covariance_can_hold():
     # the default covariance prior is singular: with the noise it is proper, also for empty components
     estimator = LRVBGaussianMixture(n_components=4, random_state=0, max_iter=500).fit(DUPLICATED_COLUMN)

@@ -576,6 +576,7 @@ def test_a_column_without_any_value_is_named():
 
 
 @every_type
+@pytest.mark.filterwarnings("ignore:Columns of X with one value")
 def test_constant_columns_are_refused_without_noise_as_they_are_of_complete_rows(covariance_type):
     X = np.column_stack([holed(), np.where(np.isnan(holed()[:, 1]), np.nan, 3.0)])
     model = mixture({"covariance_type": covariance_type}, 2)

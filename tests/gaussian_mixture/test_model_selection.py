@@ -73,6 +73,7 @@ def test_a_pipeline_is_its_steps_one_after_the_other(covariance_type):
     assert pipeline[:1].fit_transform(X).shape == X.shape
 
 
+@pytest.mark.filterwarnings("ignore:Columns of X with two values", "ignore:Components have shrunk")
 def test_a_column_transformer_feeds_a_mixture():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=["a", "b", "c", "d"])

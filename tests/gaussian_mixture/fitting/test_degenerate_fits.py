@@ -249,6 +249,7 @@ VARIANTS = list(itertools.product(FACTORIZATIONS, (0.0, 0.05)))
         for j, covariance_type in enumerate(COVARIANCE_TYPES)
     ],
 )
+@pytest.mark.filterwarnings("ignore:Columns of X", "ignore:Components have shrunk")
 def test_certain_assignments_give_the_textbook_posterior(covariance_type, factorization, reg_covar, name):
     X, labels = CERTAIN[name]
     responsibilities = np.eye(labels.max() + 1)[labels]

@@ -110,6 +110,7 @@ def round_off(posterior, lower_bound, rows):
 
 
 @pytest.mark.parametrize("first", range(0, 300, 100))
+@pytest.mark.filterwarnings("ignore:Columns of X", "ignore:Components have shrunk")
 def test_no_sweep_from_a_random_start_lowers_the_bound(first):
     n_swept = 0
     for seed in range(first, first + 100):
@@ -132,6 +133,7 @@ def test_no_sweep_from_a_random_start_lowers_the_bound(first):
 
 
 @pytest.mark.parametrize("first", range(0, 100, 50))
+@pytest.mark.filterwarnings("ignore:Columns of X", "ignore:Components have shrunk")
 def test_no_random_fit_lowers_its_bound(first):
     n_converged = 0
     for seed in range(first, first + 50):
