@@ -58,7 +58,7 @@ def test_verdicts_and_refits_tell_it_without_another_warning():
     with pytest.warns(UserWarning, match=SHRUNK):
         fit = LRVBGaussianMixture(**BINARY).fit(TABLE)
     fit.posterior_summary(method="bootstrap", groups=np.arange(N), n_draws=3, random_state=0)
-    fit.deciding_rows(TABLE, "weight[0]", 0.2, max_share=0.02)
+    fit.deciding_rows(TABLE, conclusion="weight[0]", threshold=0.2, max_share=0.02)
 
 
 @pytest.mark.parametrize(("share", "is_told"), [(0.97, True), (0.7, False)])

@@ -213,8 +213,8 @@ def test_with_fractional_weights_rows_are_sampled_in_proportion():
     often = np.bincount(found(estimator, X, sample_weight=weights).sampled_rows, minlength=240)
     expected = 240 * weights / weights.sum()
     assert np.all((np.floor(expected) <= often) & (often <= np.ceil(expected)))
-    few = mixture({}, 2).fit(X, sample_weight=weights / 20)  # As many as 12 rows; all 240 are looked at.
-    assert len(found(few, X, sample_weight=weights / 20).sampled_rows) == 240
+    few = mixture({}, 2).fit(X, sample_weight=weights / 8)  # As many as 32 rows; all 240 are looked at.
+    assert len(found(few, X, sample_weight=weights / 8).sampled_rows) == 240
 
 
 def test_draws_of_several_mixtures_go_together():
