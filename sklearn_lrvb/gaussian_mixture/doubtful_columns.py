@@ -29,6 +29,9 @@ _ROUNDING, _ROUNDING_OF_COEFFICIENTS = 16, 1e-12
 # Columns of a smaller standardized coefficient are not named: rounding leaves some that play no part.
 _LEAST_LOADING = 1e-4
 
+# Rows, at least, in which columns are compared, before all rows are asked; and of which values are looked at.
+_ROWS_TO_SUSPECT, _ROWS_AT_FIRST = 1000, 64
+
 # With diagonal covariances, products of more columns take longer than the fit, and are not looked at.
 _MOST_COLUMNS = 500
 
@@ -103,6 +106,7 @@ def _dependent_columns(rows, sample, constant):
     constant : int array, columns that are left out
     """
     X = sample.X[~np.isnan(sample.X).any(axis=1)] if sample.has_holes else sample.X
+    X = X[:: max(1, len(X) // max(_ROWS_TO_SUSPECT, 2 * X.shape[1]))]
     if len(X) <= X.shape[1] + 1:
         return []  # Of so few rows the columns always depend on each other.
     means = X.mean(axis=0, dtype=np.float64)
@@ -152,21 +156,24 @@ def _left_open(kept, left, coefficients, shift, offsets, block):
 
 def _columns_of_two_values(rows, sample):
     """Numbers of the columns that have two different values: list of int."""
-    suspected = [column for column, values in enumerate(sample.X.T) if _has_two_values(values)]
+    few = sample.X[:_ROWS_AT_FIRST]  # They tell of most columns that they have more.
+    suspected = [column for column in np.flatnonzero(_at_ends(few)) if _at_ends(sample.X[:, [column]])]
+    smallest, largest = rows.ranges()
+    suspected = [column for column in suspected if smallest[column] < largest[column]]
     if not suspected or rows.n_samples == sample.n_samples:
         return suspected
-    smallest, largest = rows.ranges()
     others = rows.total(functools.partial(_between, smallest - rows.origin, largest - rows.origin))
     return [column for column in suspected if not others[column]]
 
 
-def _has_two_values(values):
-    """Whether values (n,), NaN where missing, are two different ones."""
-    smallest, largest = np.fmin.reduce(values), np.fmax.reduce(values)
-    return smallest < largest and bool(np.all((values == smallest) | (values == largest) | np.isnan(values)))
+def _at_ends(X):
+    """Whether the values of columns, (n, P), NaN where missing, are all their smallest or largest: (P,)."""
+    smallest, largest = np.fmin.reduce(X), np.fmax.reduce(X)
+    is_between = (smallest < X) & (largest > X)  # NaN is not.
+    return ~is_between.any(axis=0)
 
 
 def _between(smallest, largest, block):
     """How many values of the columns are neither the smallest nor the largest, (P,)."""
-    is_end = (block.rows == smallest[:, None]) | (block.rows == largest[:, None])
-    return np.count_nonzero(~is_end & (block.seen > 0), axis=1)
+    is_between = (block.rows > smallest[:, None]) & (block.rows < largest[:, None])
+    return np.count_nonzero(is_between & (block.seen > 0), axis=1)

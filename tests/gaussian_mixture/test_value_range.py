@@ -67,6 +67,7 @@ def test_spherical_variances_refuse_tiny_columns_only_together():
         estimator.fit(X * [1e-150, 1e-150, 1e-160])
 
 
+@pytest.mark.filterwarnings("ignore:Columns of X with one value")
 def test_constant_columns_are_judged_by_their_value_alone():
     constant = np.c_[X, np.full(len(X), 1e65)]
     with pytest.raises(ValueError, match="column 3 constant"):

@@ -115,10 +115,12 @@ def test_concentrations_without_digits_for_the_exact_posterior_are_refused():
             estimator.sample_posterior(method="exact", X=X)
 
 
+@pytest.mark.filterwarnings("ignore:sample_weight sums to 2.1 over 60 rows")
 def test_rows_that_count_next_to_nothing_are_checked():
     X = np.random.default_rng(0).normal(size=(60, 2))
-    estimator = LRVBGaussianMixture(n_components=2, covariance_prior=np.eye(2), random_state=0)
-    few = np.full(60, 1e-3)
+    prior = {"covariance_prior": np.eye(2), "weight_concentration_prior": 1e3}
+    estimator = LRVBGaussianMixture(n_components=6, **prior, moves=None, random_state=0)
+    few = np.full(60, 0.035)
     check = estimator.fit(X, sample_weight=few).posterior_check(X, sample_weight=few)
     assert check.n_occupied == 0
     assert np.isfinite(check.mean_shift).all()
