@@ -13,7 +13,7 @@ from sklearn_lrvb.mixtures.model import occupied
 from sklearn_lrvb.mixtures.prediction import responsibilities_of_rows
 from sklearn_lrvb.mixtures.search import sampled
 
-SAMPLE_ROWS = 4096  # Rows, evenly spaced, that tell what values a column has.
+SAMPLE_ROWS = 2048  # Rows, evenly spaced, that tell what values a column has.
 
 # A component is at a single value where this share of its rows has it. Of rounded measurements that is where
 # the standard deviation is less than that of the rounding, 0.29 steps: what is seen is the rounding alone.
@@ -24,7 +24,7 @@ _SHARE_OF_ONE_VALUE = 0.9
 _SHRUNK = 1 / 3
 
 # In smaller tables, and in components of fewer rows, measurements have few values, too.
-LEAST_ROWS_OF_TABLE, _LEAST_ROWS = 20, 5
+LEAST_ROWS_OF_TABLE, _LEAST_ROWS = 30, 5
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,8 @@ from sklearn_lrvb.row_blocks.parts import ChangedRowsError
 
 # Passes of a source besides those of the steps: a look at the columns, the first pass, the default prior, the
 # rows for the start, two of the first M-step, its E-step, and at the end the sums by which the rows are known
-# again and the information.
-PASSES_OF_SETUP = 9
+# again, the information, and a sample that shows what the columns are.
+PASSES_OF_SETUP = 10
 
 # Uneven, empty and tiny chunks of 300 rows.
 LENGTHS = (0, 101, 1, 0, 0, 2, 150, 46)
@@ -347,6 +347,7 @@ def test_many_small_chunks_are_taken_together():
 @pytest.mark.parametrize(
     "dtype", [int, bool, np.float16, np.float32, object], ids=["int", "bool", "float16", "float32", "object"]
 )
+@pytest.mark.filterwarnings("ignore:Columns of X", "ignore:Components have shrunk")
 def test_numbers_of_any_type(dtype):
     X = 3.0 * three_blobs()
     X = X > 1.0 if dtype is bool else X
@@ -357,6 +358,7 @@ def test_numbers_of_any_type(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["Float64", "Float32", "Int64", "boolean"])
+@pytest.mark.filterwarnings("ignore:Columns of X", "ignore:Components have shrunk")
 def test_nullable_columns_of_a_frame(dtype):
     numbers = {"Int64": np.round(3.0 * three_blobs()), "boolean": three_blobs() > 0}
     frame = pd.DataFrame(numbers.get(dtype, three_blobs()), columns=list("abc")).astype(dtype)

@@ -307,6 +307,7 @@ def test_one_component_is_the_closed_form_of_the_weighted_rows(covariance_type, 
 
 
 @every_type
+@pytest.mark.filterwarnings("ignore:Components have shrunk")
 def test_one_huge_weight_is_many_large_ones(covariance_type):
     model = {"covariance_type": covariance_type}
     huge = np.where(np.arange(90) == 3, 1e6, 1.0)

@@ -209,6 +209,7 @@ CASES = {
     ("name", "covariance_type"),
     [(name, kind) for i, name in enumerate(CASES) for kind in COVARIANCE_TYPES[i % 2 :: 2]],
 )
+@pytest.mark.filterwarnings("ignore:Columns of X", "ignore:Components have shrunk")
 def test_all_kinds_start_all_fits(covariance_type, name):
     changed, parameters = CASES[name]
     X = changed(three_blobs(200))
@@ -219,6 +220,7 @@ def test_all_kinds_start_all_fits(covariance_type, name):
 
 
 @pytest.mark.filterwarnings("ignore:Number of distinct clusters:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:Columns of X", "ignore:Components have shrunk")
 def test_several_starts_of_fewer_distinct_rows_than_components():
     X = np.repeat([[0.0, 0.0], [1.0, 1.0]], 10, axis=0)
     assert mixture({}, 3, n_init=6).fit(X).n_occupied_ == 2
