@@ -10,8 +10,8 @@ import textwrap
 import numpy as np
 import pandas as pd
 
-# Attributes that are displayed: what was fitted; how good the table is, whether the prior matters, and what is
-# doubtful about the columns.
+# Attributes that are displayed: what was fitted; how good the table is, whether the prior matters, and which
+# columns are doubtful.
 _ABOVE, _BELOW = ("fit",), ("note", "prior", "columns")
 
 COLUMNS = ("mean", "sd", "mean_field_sd", "ratio", "lower", "upper")
