@@ -47,6 +47,7 @@ def test_classes_without_rows_take_no_part():
     assert five.bic(table) == pytest.approx(two.bic(table), abs=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore:Components have shrunk")
 def test_criteria_refuse_a_likelihood_without_bound():
     rng = np.random.default_rng(0)
     table = pd.DataFrame(

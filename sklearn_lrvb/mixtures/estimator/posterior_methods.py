@@ -385,10 +385,9 @@ class PosteriorMethods(SamplingMethods):
 
             It is displayed rounded; its numbers have all digits. ``summary.attrs`` has what is said above and
             below: "fit" describes the fit, "note" says how good the table is, "prior" whether the prior
-            matters, "columns" repeats what the fit has warned of columns. (Theory page "Error bars of the
-            mixture".) With next to no rows, mean and sd of covariances are infinite or NaN. Student's t has
-            none with two degrees of freedom or fewer: ``target=None`` leaves standard deviations out; by
-            'lrvb' intervals then have no upper end.
+            matters, "columns" which columns mislead. (Theory page "Error bars of the mixture".) With next to
+            no rows, mean and sd of covariances are infinite or NaN. Student's t has none with two degrees of
+            freedom or fewer: ``target=None`` leaves out sds; by 'lrvb' intervals then have no upper end.
 
         Raises
         ------
