@@ -52,7 +52,7 @@ def require_countable(rows):
         return
     message = (
         f"sample_weight sums to {total:.3g} over {n_rows} rows. A weight says how often a row counts, so "
-        f"that {total:.3g} rows are taken for observed. If the weights were normalised, error bars come out "
+        f"that the fit sees {total:.3g} row(s): if the weights were normalised, error bars come out "
         f"{np.sqrt(1.0 / typical_weight):.2g} times too wide. (a) Scale weights that are no counts, such as "
         "those of a survey, to the number of rows: weight * len(weight) / weight.sum(). (b) Where weights "
         "are counts, undo what has divided them."

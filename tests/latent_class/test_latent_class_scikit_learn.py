@@ -29,7 +29,7 @@ def contract_models():
 @parametrize_with_checks(list(contract_models()))
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 # Of estimators that take categories, scikit-learn asks how they do with numbers that are codes of them.
-@pytest.mark.filterwarnings("ignore:Columns of X with at most 10 different whole numbers")
+@pytest.mark.filterwarnings("ignore:Columns of X with at most", "ignore:Components have shrunk")
 def test_scikit_learn_contract(estimator, check):
     try:
         check(estimator)
