@@ -45,12 +45,16 @@ def notes_of_columns(rows, fitted, names):
     fitted : FittedMixture
     names : sequence of str, (P,)
     """
-    posterior, structure = fitted.posterior, fitted.structure
     sample = sample_of(rows, max(SAMPLE_ROWS, 2 * rows.n_features))
-    constant, dependent = _constant_columns(rows), []
+    of_information = _notes_of_information(rows, sample, fitted.structure, names)
+    return (*of_information, *_notes_of_few_values(rows, sample, fitted, names))
+
+
+def _notes_of_information(rows, sample, structure, names):
+    """What is said of columns that say nothing, or nothing new: list of sentences."""
+    constant, dependent, notes = _constant_columns(rows), [], []
     if structure.is_matrix or rows.n_features <= _MOST_COLUMNS:
         dependent = _dependent_columns(rows, sample, constant)
-    notes = []
     if len(constant):
         notes.append(
             f"Columns of X with one value: {_named(constant, names)}. They tell no clusters apart, and the "
@@ -62,15 +66,23 @@ def notes_of_columns(rows, fitted, names):
             f"Columns of X that are linear functions of others: {listed_first(told)}. They count twice, or "
             "reg_covar is all that they vary by given the others: drop them."
         )
+    return notes
+
+
+def _notes_of_few_values(rows, sample, fitted, names):
+    """What is said of columns onto whose values components have shrunk, or can shrink: list of sentences."""
+    posterior, structure = fitted.posterior, fitted.structure
     covariances = fitted.arrays.get("scales_", fitted.arrays.get("covariances_"))
     variances = structure.per_component(structure.diagonal(structure.by_group(covariances)))
-    found = single_values(sample, posterior, np.sqrt(variances))
-    of_two_values = []
+    found, of_two_values = single_values(sample, posterior, np.sqrt(variances)), []
     # A variance that all columns share does not shrink with one of them.
     is_at_risk = posterior.n_components > 1 and variances.shape[1] == rows.n_features
     if is_at_risk and rows.total_weight >= LEAST_ROWS_OF_TABLE:
         shrunk = {one.column for one in found}
         of_two_values = [column for column in _columns_of_two_values(rows, sample) if column not in shrunk]
+    if not found and not of_two_values:
+        return []
+    notes = []
     if found:
         notes.append(note_of_single_values(found, names))
     if of_two_values:
@@ -78,13 +90,12 @@ def notes_of_columns(rows, fitted, names):
             f"Columns of X with two values: {_named(of_two_values, names)}. Components can shrink onto one "
             "of them, and be found as clusters that are not real."
         )
-    if found or of_two_values:
-        first = found[0].column if found else of_two_values[0]
-        notes.append(
-            "(a) Leave columns of few values out. (b) Use LRVBLatentClassMixture, where they may be "
-            f"categories: columns={{{names[first]!r}: 'categorical'}}."
-        )
-    return tuple(notes)
+    first = found[0].column if found else of_two_values[0]
+    return [
+        *notes,
+        "(a) Leave columns of few values out. (b) Use LRVBLatentClassMixture, where they may be categories: "
+        f"columns={{{names[first]!r}: 'categorical'}}.",
+    ]
 
 
 def _named(columns, names):

@@ -29,13 +29,7 @@ LEAST_ROWS_OF_TABLE, _LEAST_ROWS = 30, 5
 
 @dataclass(frozen=True)
 class SingleValue:
-    """A component at a single value of a column.
-
-    Attributes
-    ----------
-    component, column : int
-    value : float
-    """
+    """A component, and the value of a column that it is at."""
 
     component: int
     column: int
@@ -81,15 +75,13 @@ def single_values(sample, posterior, deviations):
 
 
 def note_of_single_values(found, names):
-    """A sentence that says which components are at single values, and what that means; empty if none is.
+    """Which components are at single values, and what that means, in sentences: str.
 
     Parameters
     ----------
-    found : list of SingleValue
+    found : list of SingleValue, one at least
     names : sequence of str, (P,), of the columns
     """
-    if not found:
-        return ""
     by_column = {}
     for one in found:
         by_column.setdefault(one.column, []).append(f"component {one.component} at {one.value:.6g}")
