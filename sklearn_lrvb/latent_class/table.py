@@ -140,10 +140,10 @@ class TableColumns:
         doubtful, notes = [column.name for column in self.columns if _may_be_codes(column)], ()
         if doubtful:
             notes = (
-                f"Columns of X with at most {_FEW_VALUES} different whole numbers are taken for measurements: "
-                f"{_listed(doubtful)}. Classes can shrink onto single values, and so be found where there are "
-                f"none. Say what the columns are: columns={{{doubtful[0]!r}: 'categorical'}} for answers and "
-                "codes, 'count' for numbers of things, 'numeric' for measurements.",
+                f"Columns of X with at most {_FEW_VALUES} different whole numbers are taken for "
+                f"measurements: {_listed(doubtful)}. Classes can shrink onto single values, and so be found "
+                f"where there are none. Say what the columns are: columns={{{doubtful[0]!r}: 'categorical'}} "
+                "for answers and codes, 'count' for numbers of things, 'numeric' for measurements.",
             )
         return (*notes, *notes_of_spellings(self.columns, self.container))
 

@@ -387,6 +387,12 @@ def test_two_numbers_are_categories_there_and_back(container, dtype):
     assert described(X, {-1: "numeric"}).columns[-1].kind == "numeric"
 
 
+def test_two_numbers_that_may_be_more_stay_numeric():
+    # As float64, of which the table learns, the last two are the same.
+    large = np.array([2**53, 2**53 + 2, 2**53 + 3] * 13 + [2**53])
+    assert described(frame(last=large)).columns[-1].kind == "numeric"
+
+
 def test_two_numbers_are_known_once_all_batches_are():
     X = frame(two=np.repeat([0.0, 5.0], N // 2), more=np.repeat([1.0, 2.0, np.nan, 4.5], N // 4))
     parts = [described_part(X[start : start + 10]) for start in range(0, N, 10)]
