@@ -15,7 +15,7 @@ from sklearn_lrvb.mixtures.conclusions.partition_search import (
     improved_partition,
     numbered_by_size,
 )
-from sklearn_lrvb.mixtures.conclusions.partitions import credible_ball
+from sklearn_lrvb.mixtures.conclusions.partitions import closest_clusters, credible_ball
 
 REFERENCES = json.loads((Path(__file__).parent / "partition_references.json").read_text(encoding="utf8"))
 
@@ -51,7 +51,8 @@ def test_no_partition_of_eight_rows_is_closer(seed):
     drawn = DrawnPartitions(labels)
     found = closest_partition(drawn, np.random.RandomState(seed))
     direct = np.mean([variation_of_information(found, own) for own in labels])
-    least = min(drawn.distances(own).mean() for own in partitions)
+    # With more clusters than any draw none is taken.
+    least = min(drawn.distances(own).mean() for own in partitions if own.max() < drawn.numbers.max())
     np.testing.assert_allclose([drawn.distances(found).mean(), least], direct, rtol=1e-12)
 
 
@@ -87,7 +88,7 @@ def test_no_single_row_fits_better_elsewhere(seed):
     drawn = DrawnPartitions(draws(30, 25, 6, seed))
     found = closest_partition(drawn, np.random.RandomState(seed))
     least = drawn.distances(found).mean()
-    for row, cluster in itertools.product(range(30), range(found.max() + 2)):
+    for row, cluster in itertools.product(range(30), range(drawn.numbers.max())):
         moved = found.copy()
         moved[row] = cluster
         assert drawn.distances(moved).mean() > least - 1e-12
@@ -110,6 +111,22 @@ def test_a_search_from_a_partition_is_no_worse():
     assert least - 1e-12 < drawn.distances(improved).mean() < drawn.distances(given).mean()
 
 
+def test_there_are_no_more_clusters_than_in_any_draw():
+    # The first row is with each of three clusters in a third of the draws. Alone it is closer to them.
+    labels = np.tile(np.repeat([0, 1, 2], [11, 10, 10]), (3, 1))
+    labels[:, 0] = [0, 1, 2]
+    drawn, alone = DrawnPartitions(labels), np.repeat([3, 0, 1, 2], [1, 10, 10, 10])
+    found = closest_partition(drawn, np.random.RandomState(0))
+    assert drawn.distances(alone).mean() < drawn.distances(found).mean() - 0.01
+    assert found.max() + 1 == 3
+    # Noise takes the place of the third cluster, but the row alone is no noise: then there are two clusters.
+    drawn = DrawnPartitions(np.delete(np.where(labels == 2, -1, labels), np.s_[21:], axis=1), has_noise=True)
+    assert closest_partition(drawn, np.random.RandomState(0)).max() + 1 == 3
+    _, sizes = closest_clusters(drawn, np.random.RandomState(0))
+    assert len(sizes) == 2 + 1
+    assert sizes[-1] == 0
+
+
 def test_clusters_are_numbered_by_size():
     np.testing.assert_array_equal(numbered_by_size(np.array([5, 3, 3, 9, 9, 3, 7])), [2, 0, 0, 1, 1, 0, 3])
 
@@ -121,7 +138,7 @@ def test_gains_are_differences_of_losses_after_moves_that_were_undone():
         of_draws = drawn.h[drawn.sizes].sum(axis=1).mean()
         return drawn.n_rows * drawn.distances(clusters).mean() - of_draws
 
-    partition = GrowingPartition(drawn)
+    partition = GrowingPartition(drawn, 30)
     for row in range(30):
         partition.put(row, row % 3)
     for _ in range(3):

@@ -18,7 +18,8 @@ The search is that of Dahl, Johnson and Mueller, "Search algorithms and loss fun
 clustering" (2022): rows are placed one after another in random order, then moved as long as that helps; then
 clusters are destroyed in turn and their rows placed anew. This is repeated from several random orders. In
 each, the first placing may make at most a given number of clusters. These limits run from one to the largest
-number in the draws.
+number in the draws, which holds for moves as well: a row in doubt is often closest to the draws as a cluster
+of its own, but more clusters than in any draw are no partition that the model could have made.
 """
 
 import numpy as np
@@ -102,6 +103,7 @@ class GrowingPartition:
     Parameters
     ----------
     drawn : DrawnPartitions
+    most : int, number of clusters from which on no row starts a new one
     n_clusters : int, default=1, for which there is room at first
 
     Attributes
@@ -110,8 +112,8 @@ class GrowingPartition:
     sizes : int array (L,)
     """
 
-    def __init__(self, drawn, n_clusters=1):
-        self._drawn = drawn
+    def __init__(self, drawn, most, n_clusters=1):
+        self._drawn, self._most = drawn, most
         self.clusters = np.full(drawn.n_rows, -1)
         self.sizes = np.zeros(n_clusters + 1, dtype=np.intp)
         self._counts = np.zeros((drawn.sizes.size, n_clusters + 1), dtype=np.int32)
@@ -149,11 +151,16 @@ class GrowingPartition:
                 table = getattr(self, name)
                 setattr(self, name, np.concatenate([table, np.zeros_like(table)], axis=-1))
 
+    @property
+    def is_full(self):
+        """Whether there are so many clusters that none may be added."""
+        return np.count_nonzero(self.sizes) >= self._most
+
     def place(self, row, most=np.inf):
         """Put a row that is in no cluster where it fits best; once there are `most`, not into a new one."""
         sums = self._slopes.take(self._drawn.places[row], axis=0).sum(axis=0)
         costs = self._drawn.slopes[self.sizes] - 2.0 * sums / self._drawn.n_draws
-        if np.count_nonzero(self.sizes) >= most:
+        if self.is_full or np.count_nonzero(self.sizes) >= most:
             costs[self.sizes == 0] = np.inf
         self.put(row, int(costs.argmin()))
 
@@ -165,7 +172,10 @@ class GrowingPartition:
         # In its own cluster a row is not counted.
         without = drawn.slopes[self._counts[drawn.places, self.clusters[:, None]] - 1].mean(axis=1)
         costs[rows, own] = drawn.slopes[self.sizes[self.clusters] - 1] - 2.0 * without
-        return costs[rows, own] - np.minimum(costs.min(axis=1), 0.0)  # A new cluster costs nothing.
+        least = costs.min(axis=1)
+        if not self.is_full:  # A new cluster costs nothing.
+            least = np.minimum(least, 0.0)
+        return costs[rows, own] - least
 
     def settle(self):
         """Move rows, those first that gain most, until no row gains by a move."""
@@ -190,7 +200,7 @@ class GrowingPartition:
                     self.put(row, clusters[row])
 
 
-def closest_partition(drawn, random_state, tracked=untracked):
+def closest_partition(drawn, random_state, tracked=untracked, most=None):
     """The partition of the least mean distance that a search finds, int array (N,).
 
     Clusters are numbered by their sizes, the largest first.
@@ -200,10 +210,12 @@ def closest_partition(drawn, random_state, tracked=untracked):
     drawn : DrawnPartitions
     random_state : numpy.random.RandomState
     tracked : Tracked, through which the random orders are gone
+    most : int or None, largest number of clusters; None is that of the draws, noise being one
     """
-    best, limits = None, np.linspace(1, drawn.numbers.max() + drawn.has_noise, _N_ORDERS).round()
+    most = drawn.numbers.max() + drawn.has_noise if most is None else most
+    best, limits = None, np.linspace(1, most, _N_ORDERS).round()
     for limit in tracked(limits, _N_ORDERS):
-        partition = GrowingPartition(drawn)
+        partition = GrowingPartition(drawn, most)
         for row in random_state.permutation(drawn.n_rows):
             partition.place(row, limit)
         partition.settle()
@@ -214,8 +226,8 @@ def closest_partition(drawn, random_state, tracked=untracked):
 
 
 def improved_partition(drawn, clusters, random_state):
-    """A partition that a search finds from a given one, int array (N,)."""
-    partition = GrowingPartition(drawn, clusters.max() + 1)
+    """A partition that a search finds from a given one, with as many clusters at most: int array (N,)."""
+    partition = GrowingPartition(drawn, clusters.max() + 1, clusters.max() + 1)
     for row, cluster in enumerate(clusters):
         partition.put(row, cluster)
     partition.settle()

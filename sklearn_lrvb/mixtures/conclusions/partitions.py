@@ -69,7 +69,8 @@ class PartitionPosterior(SentenceAndNumbers):
     expected_vi : float
         Mean variation of information between this partition and the draws, in nats. It is the information
         that two partitions do not share: 0 where they are the same, and at most the logarithm of the number
-        of rows. The search has found no partition with a smaller mean. Noise counts as a cluster.
+        of rows. The search has found no partition with a smaller mean, among those with no more clusters than
+        the draws have at most. Noise counts as a cluster.
     number_known_vi : float
         The same mean if the number of clusters of each draw were known, with a partition for each number that
         20 draws or more have.
@@ -384,10 +385,7 @@ def partition_posterior(sources, given, max_rows, random_state, notes, tracked=u
     posterior, labels = sources[0].posterior, label_draws(sample, sources, seed)
     has_noise = posterior.n_labels > posterior.n_components
     drawn = DrawnPartitions(labels, has_noise)
-    clusters = closest_partition(drawn, random_state, untracked if goes_on else tracked)
-    sizes = np.bincount(clusters)
-    if has_noise:
-        clusters, sizes = _with_noise(drawn, clusters)
+    clusters, sizes = closest_clusters(drawn, random_state, untracked if goes_on else tracked)
     distances, numbers = drawn.distances(clusters), drawn.numbers
     overlaps = drawn.overlaps(clusters, len(sizes))
     affinity = _affinities(drawn, clusters, overlaps, sizes)
@@ -428,6 +426,25 @@ def partition_posterior(sources, given, max_rows, random_state, notes, tracked=u
         number_note=notes[1],
         has_noise=has_noise,
     )
+
+
+def closest_clusters(drawn, random_state, tracked=untracked):
+    """The closest partition, (N,), and the sizes of its clusters, (L,); with noise that is the last one.
+
+    Parameters
+    ----------
+    drawn : DrawnPartitions
+    random_state : numpy.random.RandomState
+    tracked : Tracked, through which the search goes
+    """
+    clusters = closest_partition(drawn, random_state, tracked)
+    if not drawn.has_noise:
+        return clusters, np.bincount(clusters)
+    clusters, sizes = _with_noise(drawn, clusters)
+    most = drawn.numbers.max()
+    if len(sizes) > most + 1:  # None of the sets is noise, so that they are one cluster too many.
+        clusters, sizes = _with_noise(drawn, closest_partition(drawn, random_state, most=most))
+    return clusters, sizes
 
 
 def _with_noise(drawn, clusters):
