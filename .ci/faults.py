@@ -184,12 +184,12 @@ row_blocks/grouping.py : mixtures/uncertainty/test_groups.py
 mixtures/posterior_sampling/occupied.py : mixtures/posterior_sampling/test_occupied.py gm/test_number_of_clusters.py
   log_orders + gammaln(total) - => log_orders + gammaln(concentration) -
   is_counted &= divergences <= => is_counted &= -1e9 <=
-  slope[:k] += found.n_effective * (found.shares - shares[:k]) => slope[:k] += found.n_effective * (found.shares - 0.9 * shares[:k])
+  slope[own] += found.n_effective * (found.shares - shares) => slope[own] += found.n_effective * (found.shares - 0.9 * shares)
 gm/posterior_sampling/likelihood.py : gm/test_number_of_clusters.py gm/posterior_sampling/test_draws_with_noise.py
   replace(prior, mean_precision=factor * prior.mean_precision), => replace(prior, mean_precision=prior.mean_precision / factor),
 mixtures/conclusions/number_evidence.py : mixtures/posterior_sampling/test_occupied.py gm/test_number_of_clusters.py
-  weights = np.append(0.0, self._shares(k, self._joined[0]))[n_occupied] / visited => weights = 1.0 / visited
-  anchors[place] -= log_prior_factor(t, t, *self._of_labels) => anchors[place] -= log_prior_factor(t + 1, t, *self._of_labels)
+  weights = np.append(0.0, self._shares(k, log_parts))[n_occupied] / visited => weights = 1.0 / visited
+  log_part -= log_prior_factor(t, t, *self._of_labels) => log_part -= log_prior_factor(t + 1, t, *self._of_labels)
 mixtures/conclusions/number_of_clusters.py : gm/test_number_of_clusters.py
   falls = slopes - slopes[best] => falls = slopes[best] - slopes
 mixtures/conclusions/model_choice.py : gm/test_number_of_clusters.py

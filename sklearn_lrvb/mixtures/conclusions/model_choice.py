@@ -203,9 +203,8 @@ def _fitted_numbers(numbers, common):
 
 
 def _n_steps(numbers, common):
-    """Fits, their scores, and runs of all numbers but one."""
-    n_fits = len(_fitted_numbers(numbers, common))
-    return 2 * n_fits + ("probability" in common.criteria) * (n_fits - 1)
+    """Fits, their scores, and runs of chains."""
+    return (2 + ("probability" in common.criteria)) * len(_fitted_numbers(numbers, common))
 
 
 def _compared(estimator, numbers, common):
@@ -213,7 +212,9 @@ def _compared(estimator, numbers, common):
     fits, evidence = (yield from _fits(estimator, numbers, common)), None
     if "probability" in common.criteria:
         evidence = NumberEvidence(fits)
-        yield from evidence.runs(common.seed)
+        for k in fits:
+            evidence.run(k, common.seed)
+            yield
     return _result(fits, evidence, numbers, common), {k: fits[k] for k in numbers.tolist()}
 
 
@@ -336,7 +337,7 @@ class _Fit:
     error : ValueError or None, why there is no fit
     strict_optimum : bool
     ends : list of Fit, the different optima, the best one first
-    optima : list of posteriors, those all of whose components hold rows, and that have an evidence
+    optima : list of Fit, those all of whose components hold rows, and that have an evidence
     evidences : list of OptimumEvidence, of these
     rows : Rows, the training rows; None where there is no fit, or no evidence was asked for
     row_scores : (n_rows,) leave-one-out scores of the rows that count, or NaN
@@ -460,7 +461,7 @@ def _add_evidences(fit, common):
         except IndefiniteInformationError:  # A saddle.
             continue
         if found is not None:
-            fit.optima.append(end.posterior)
+            fit.optima.append(end)
             fit.evidences.append(found)
 
 

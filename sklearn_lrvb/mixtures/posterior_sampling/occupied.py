@@ -28,7 +28,7 @@ anchors) are treated as normal measurements of log A_t: the maximum of a concave
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln, softmax
+from scipy.special import gammaln, logsumexp, softmax
 
 from sklearn_lrvb.mixtures.posterior_sampling.draws import DrawArrays, DrawnParameters
 from sklearn_lrvb.mixtures.posterior_sampling.labels import closest_orders, evidence_of_all_copies
@@ -56,6 +56,9 @@ class OptimumEvidence:
     is_reliable : bool, whether importance sampling can be relied on
     parameters : DrawnParameters
     weights : (n,), which sum to one; zero for draws that do not count
+    log_ratios : (n,)
+        log p(X, theta) less the log density of the draw; -inf where its components are in another order, or
+        one of them holds no rows. Draws that are closer to another optimum count here.
     """
 
     log_evidence: float
@@ -64,6 +67,7 @@ class OptimumEvidence:
     is_reliable: bool
     parameters: DrawnParameters
     weights: np.ndarray
+    log_ratios: np.ndarray
 
 
 def optimum_evidence(sampler, rows, others, n_draws, random_state, is_whole):
@@ -83,20 +87,93 @@ def optimum_evidence(sampler, rows, others, n_draws, random_state, is_whole):
     parameters, sampled = sampler.importance(rows, n_draws, random_state)
     all_components = np.ones(sampler.posterior.n_components, dtype=bool)
     orders, divergences = closest_orders(parameters, sampler.posterior, all_components)
-    is_counted = (orders == np.arange(len(all_components))).all(axis=1)
-    for other in others:
-        is_counted &= divergences <= closest_orders(parameters, other, all_components)[1]
+    is_held = (orders == np.arange(len(all_components))).all(axis=1)
     if is_whole:
         seed = int(random_state.randint(2**63, dtype=np.uint64))
         firsts = moments_of_random_assignments(rows, parameters, seed)[:, : len(all_components), 0]
-        is_counted &= (firsts > 0).all(axis=1)  # They are zero where a component has no rows.
+        is_held &= (firsts > 0).all(axis=1)  # They are zero where a component has no rows.
+    is_counted = is_held.copy()
+    for other in others:
+        is_counted &= divergences <= closest_orders(parameters, other, all_components)[1]
     log_evidence, error = evidence_of_all_copies(parameters, sampled, is_counted)
     if log_evidence is None:
         return None
     weights = sampled.weights * is_counted
     weights = weights / weights.sum()
-    return OptimumEvidence(log_evidence, error, sampled.k_hat, sampled.are_reliable, parameters, weights)
+    log_ratios = np.where(is_held, sampled.log_ratios, -np.inf)
+    return OptimumEvidence(
+        log_evidence, error, sampled.k_hat, sampled.are_reliable, parameters, weights, log_ratios
+    )
 
+
+def evidence_by_bridge(sampler, rows, found, parameters, chains):
+    """The evidence of t components that all hold rows, from draws at one optimum and those of chains.
+
+    Chains reach all optima and the tails, where importance sampling of draws at one optimum has too few.
+
+    Parameters
+    ----------
+    sampler : PosteriorSampler at the optimum
+    rows : Rows, the training rows
+    found : OptimumEvidence, of this optimum
+    parameters : DrawnParameters
+        Of chains of t components, in the optimum's coordinates; they hold rows in all of the draws.
+    chains : int array (n,), the chain of each draw
+
+    Returns
+    -------
+    log_evidence, error : float
+        With all orders of the components; the error in nats, by the spread of the chains.
+    """
+    posterior = sampler.posterior
+    orders, _ = closest_orders(parameters, posterior, np.ones(posterior.n_components, dtype=bool))
+    draws = posterior.model.reordered_draws(parameters, orders)
+    log_ratio, error = bridged(found.log_ratios, sampler.log_ratios_of(rows, draws), chains)
+    return log_ratio + float(gammaln(posterior.n_components + 1.0)), error
+
+
+def bridged(of_proposal, of_target, chains):
+    """log of a normalizing constant by bridge sampling, and its standard error.
+
+    X.-L. Meng and W. H. Wong, "Simulating ratios of normalizing constants via a simple identity", Statistica
+    Sinica 6 (1996), 831-860. With the ratios l of the unnormalized target and the proposal, the constant r
+    solves r = E[l/(s l + (1 - s) r)] / E[1/(s l + (1 - s) r)], over the proposal and over the target.
+
+    Parameters
+    ----------
+    of_proposal : (m,), log l of independent draws of the proposal; -inf where the target is zero
+    of_target : (n,), log l of draws of the target; inf where the proposal is zero
+    chains : int array (n,), the chain of each of these
+
+    Returns
+    -------
+    log_constant, error : float; the error is infinite where one has no draws where the other has some
+    """
+    n_all = len(of_proposal) + len(of_target)
+    log_share, log_rest = np.log(len(of_proposal) / n_all), np.log(len(of_target) / n_all)
+    log_constant = float(logsumexp(of_proposal) - np.log(len(of_proposal)))
+    if not np.isfinite(log_constant) or not np.isfinite(of_target).any():
+        return log_constant, np.inf
+    for _ in range(_MOST_STEPS_OF_BRIDGE):
+        log_denominators = [
+            np.logaddexp(log_share + own, log_rest + log_constant) for own in (of_proposal, of_target)
+        ]
+        firsts, seconds = (
+            np.exp(of_proposal - log_denominators[0]),
+            np.exp(-log_denominators[1] + log_constant),
+        )
+        step = np.log(firsts.mean() / seconds.mean())
+        log_constant += step
+        if abs(step) < _TOLERANCE_OF_BRIDGE:
+            break
+    own, sizes = np.unique(chains, return_inverse=True, return_counts=True)[1:]
+    sums = np.bincount(own, seconds - seconds.mean())
+    by_chains = np.square(sums).sum() * len(sizes) / max(len(sizes) - 1, 1) / np.square(seconds.sum())
+    by_draws = firsts.var() / (len(firsts) * np.square(firsts.mean()))
+    return log_constant, float(np.sqrt(by_chains + by_draws)) if len(sizes) > 1 else np.inf
+
+
+_MOST_STEPS_OF_BRIDGE, _TOLERANCE_OF_BRIDGE = 100, 1e-6
 
 N_CHAINS = 32
 # Sweeps are _ROWS_IN_ALL over the number of rows, within these limits. The first third is left out. Of the
@@ -157,39 +234,58 @@ def products_of_runs(posterior, n_rows):
     return _PRODUCTS * N_CHAINS * n_sweeps_of(n_rows) * per_component * n_rows
 
 
+_LEAST_GAP = 1e-6  # Of squares of counts, which are whole numbers: less is rounding.
+
+
 @dataclass(frozen=True)
 class Visits:
-    """How often chains of K components visit each number of occupied ones.
+    """How often chains visit some numbers of occupied components, between which they move freely.
 
     Attributes
     ----------
-    shares : (K,), how often 1, 2, ..., K of them held rows, among the times when any did
+    numbers : int array (m,), the numbers, one after another
+    shares : (m,), of the visits to any of them
     n_effective : float
         Effective sample size: how many independent visits the correlated ones are worth. Where chains stay in
         different modes it is small, although they may change their numbers often.
     """
 
+    numbers: np.ndarray
     shares: np.ndarray
     n_effective: float
 
     @classmethod
     def of(cls, counts):
-        """From how many rows the components hold along chains, (sweeps, chains, K)."""
+        """From how many rows the components hold along chains, (sweeps, chains, K): list of Visits.
+
+        Chains start where the anchors say. What they tell of numbers between which they hardly move, or never
+        do, is no more than that, so that such numbers are not in the same set.
+        """
         numbers = (counts > 0).sum(axis=2)
-        visits = np.bincount(numbers.ravel(), minlength=counts.shape[2] + 1)[1:]
-        shares = visits / max(visits.sum(), 1)
-        if not numbers.var():
-            return cls(shares, 1.0)  # All are the same, and there is no spread to judge by.
-        squares = np.square(counts).sum(axis=2)  # They do not depend on the order of the components.
-        return cls(shares, min(_n_effective(numbers), _n_effective(squares)))
+        n_chains, n_components = counts.shape[1:]
+        passages = [_n_effective(numbers <= number) for number in range(1, n_components)]
+        barriers = [number for number, passage in enumerate(passages, 1) if passage < n_chains]
+        spreads, found = np.square(counts).sum(axis=2), []  # The order of the components does not matter.
+        for own in np.split(np.arange(1, n_components + 1), barriers):
+            if len(own) > 1:
+                visits = (numbers[..., None] == own).astype(float)
+                frequencies = visits.mean(axis=(0, 1))
+                means = (visits * spreads[..., None]).mean(axis=(0, 1)) / frequencies
+                gaps = (visits * (spreads[..., None] - means)).sum(axis=2)
+                least = min(passages[own[0] - 1 : own[-1] - 1])
+                if np.ptp(gaps) > _LEAST_GAP:
+                    least = min(least, _n_effective(gaps))
+                total = frequencies.sum()
+                found.append(cls(own, frequencies / total, least * total))
+        return found
 
 
 def _n_effective(values):
-    """Effective sample size of values along chains (sweeps, chains), float."""
-    between = values.mean(axis=0).var()
-    if not between > 0:
-        return float(values.size)
-    return float(min(values.shape[1] * values.var() / between, values.size))
+    """Effective sample size of values along chains (sweeps, chains), without the starts: float."""
+    variance, between = values.var(), values.mean(axis=0).var()
+    if not variance > 0.0:
+        return 0.0  # All are the same, and there is no spread to judge by.
+    return float(min(values.shape[1] * (variance / between - 1.0) if between > 0.0 else np.inf, values.size))
 
 
 def joined(anchors, errors, visits, concentration, n_rows, has_background=False):
@@ -200,7 +296,7 @@ def joined(anchors, errors, visits, concentration, n_rows, has_background=False)
     Parameters
     ----------
     anchors, errors : (T,), log A_t by importance sampling, and their standard errors
-    visits : dict of int to Visits, by the number of components
+    visits : dict of int to list of Visits, by the number of components
     concentration : float
     n_rows : float
     has_background : bool, default=False
@@ -215,11 +311,11 @@ def joined(anchors, errors, visits, concentration, n_rows, has_background=False)
     precision = 1.0 / np.square(errors)
     for _ in range(100):
         slope, curvature = precision * (anchors - log_parts), np.diag(precision)
-        for k, found in visits.items():
-            log_shares = log_parts + ways[k]
-            shares = softmax(log_shares)
-            slope[:k] += found.n_effective * (found.shares - shares[:k])
-            curvature = curvature + found.n_effective * (np.diag(shares) - np.outer(shares, shares))
+        for k, found in ((k, found) for k, sets in visits.items() for found in sets):
+            own = found.numbers - 1
+            shares = softmax(log_parts[own] + ways[k][own])
+            slope[own] += found.n_effective * (found.shares - shares)
+            curvature[np.ix_(own, own)] += found.n_effective * (np.diag(shares) - np.outer(shares, shares))
         step = np.linalg.solve(curvature, slope)
         log_parts = log_parts + step / max(1.0, 0.5 * np.abs(step).max())  # At most 2 nats.
         if np.abs(step).max() < 1e-8:

@@ -155,6 +155,21 @@ class PosteriorSampler:
         weights = ImportanceWeights(np.concatenate(log_ratios))
         return self.parameters(DrawArrays.concatenated(draws)), weights
 
+    def log_ratios_of(self, rows, draws):
+        """log p(X, theta) less the copula's log density of draws made otherwise: (n,); inf where it is zero."""
+        parts = []
+        with self.threads():
+            for batch in batches(len(draws), 8 * _ARRAYS_PER_DRAW * len(self.density.root)):
+                some = draws[batch]
+                with np.errstate(all="ignore"):  # What is too far out for digits of its density has none.
+                    responses = self.copula.responses_of(some)
+                    normals = self.density.normals(np.nan_to_num(responses))
+                    log_density = self.density.log_density(normals, responses, some)
+                log_joint = self.model.log_joint(rows, self.parameters(some))
+                is_near = np.isfinite(log_density) & np.isfinite(responses).all(axis=1)
+                parts.append(np.where(is_near, log_joint - log_density, np.inf))
+        return np.concatenate(parts)
+
     def log_ratios_and_slopes(self, rows, normals):
         """Log ratios r (n,) of draws at some normals, the slopes of r (n, n_responses), and the draws."""
         responses = self.density.responses(normals)
