@@ -155,13 +155,10 @@ def bridged(of_proposal, of_target, chains):
     if not np.isfinite(log_constant) or not np.isfinite(of_target).any():
         return log_constant, np.inf
     for _ in range(_MOST_STEPS_OF_BRIDGE):
-        log_denominators = [
+        of_first, of_second = (
             np.logaddexp(log_share + own, log_rest + log_constant) for own in (of_proposal, of_target)
-        ]
-        firsts, seconds = (
-            np.exp(of_proposal - log_denominators[0]),
-            np.exp(-log_denominators[1] + log_constant),
         )
+        firsts, seconds = np.exp(of_proposal - of_first), np.exp(log_constant - of_second)
         step = np.log(firsts.mean() / seconds.mean())
         log_constant += step
         if abs(step) < _TOLERANCE_OF_BRIDGE:

@@ -156,7 +156,7 @@ class PosteriorSampler:
         return self.parameters(DrawArrays.concatenated(draws)), weights
 
     def log_ratios_of(self, rows, draws):
-        """log p(X, theta) less the copula's log density of draws made otherwise: (n,); inf where it is zero."""
+        """log p(X, theta) less the copula's log density, of draws made otherwise: (n,); inf where it is 0."""
         parts = []
         with self.threads():
             for batch in batches(len(draws), 8 * _ARRAYS_PER_DRAW * len(self.density.root)):
