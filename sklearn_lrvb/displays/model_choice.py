@@ -114,7 +114,7 @@ class ModelChoiceDisplay(ResultDisplay):
         estimator: LRVBGaussianMixture,
         X: ArrayLike,
         *,
-        n_components: Iterable[int] = range(1, 7),
+        n_components: Iterable[int] | None = None,
         criteria: Iterable[str] = ("probability",),
         sample_weight: ArrayLike | None = None,
         n_init: int = 12,

@@ -691,7 +691,10 @@ class LRVBGaussianMixture(
 
     # What comparisons of fits ask for.
 
-    _compared_with: ClassVar[dict[str, Any]] = ConclusionMethods._compared_with | {"warm_start": False}
+    _compared_with: ClassVar[dict[str, Any]] = ConclusionMethods._compared_with | {
+        "warm_start": False,
+        "weight_concentration_prior_type": "dirichlet_distribution",
+    }
 
     def _attributes_at(self, rows, fit):
         fitted = FittedMixture(fit.posterior, rows.origin, model_of(self), fit.path)
@@ -710,7 +713,8 @@ class LRVBGaussianMixture(
                 "prior='conjugate'; (b) compare by criteria=['leave_one_out']"
             )
             return {"probability": reason, "lower_bound": reason}
-        if self.weight_concentration_prior_type == "dirichlet_distribution":
+        is_dirichlet = self.weight_concentration_prior_type == "dirichlet_distribution"
+        if is_dirichlet or self.weight_concentration_prior is None:  # By default weights become Dirichlet.
             return {}
         reason = (
             "with stick-breaking weights there are components beyond the K that are fitted, so that K is no "

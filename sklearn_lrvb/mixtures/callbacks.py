@@ -320,7 +320,8 @@ class CallbackMethods(CallbackSupportMixin):
         ----------
         name : str, the method that the user called
         question : callable
-            It is given ``tracked(items, n_items)``, by which it goes through the items of its loops.
+            It is given ``tracked(items, n_items)``, by which it goes through the items of its loops; the
+            number is a callable where it may rise on the way.
         """
         if vars(self).get("_skl_callbacks") and "_callback_fit_ctx" not in vars(self):
             return _told_to_callbacks(self, name, question)
@@ -344,19 +345,20 @@ def _answered(estimator, name, question, task=None):
     waits = estimator.verbose is None and somebody_waits()
     lines = WaitingLine() if waits else Lines(estimator.verbose, estimator.verbose_interval)
 
-    def tracked(items: Iterable[_Item], n_items: int) -> Iterator[_Item]:
+    def tracked(items: Iterable[_Item], n_items: int | Callable[[], int]) -> Iterator[_Item]:
         """Yield the items; each is done when the next one is asked for."""
         if n_items == 1 or begun:
             yield from items
             return
-        begun.append(task or estimator._begun_task(name, n_items))
+        total = n_items if callable(n_items) else lambda: n_items
+        begun.append(task or estimator._begun_task(name, None if callable(n_items) else n_items))
         lines.begin(name)
         block = begun[0].subtask("block")
         for number, item in enumerate(items, 1):
             yield item
             block.end()
-            lines.block(number, n_items)
-            if number < n_items:
+            lines.block(number, total())
+            if number < total():
                 block = begun[0].subtask("block")
         lines.end(f"{name} finished.")
 

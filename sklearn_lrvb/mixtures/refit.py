@@ -28,8 +28,13 @@ def refitted(rows, posterior):
     DegenerateComponentError
         Where a component is left without a proper posterior.
     """
+    return climbed(rows, posterior, posterior.prior)
+
+
+def climbed(rows, posterior, prior):
+    """The optimum under a prior that is climbed to from a posterior of as many components: Fit."""
     ascent = Ascent(rows, _TOLERANCE, _MOST_STEPS)
-    return ascent.newton(ascent.start_at(posterior))
+    return ascent.newton(ascent.start_at(posterior.padded(prior)))
 
 
 def with_one_more(rows, posterior, prior):

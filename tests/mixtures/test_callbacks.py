@@ -338,4 +338,4 @@ def test_a_comparison_of_numbers_of_clusters_is_one_task():
         estimator.set_callbacks(recorder), overlapping(30), n_components=[1, 2], n_init=1, n_draws=200
     )
     recorder.assert_balanced()
-    assert recorder.count("end", "block") == 2 * 5  # Under two priors: two fits, their scores, and one run.
+    assert recorder.count("end", "block") == 2 * 6  # Under two priors: two fits, their scores, and chains.

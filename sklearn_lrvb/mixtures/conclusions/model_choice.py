@@ -3,6 +3,9 @@
 For every K there are fits from many starts, and from splits of the best fit of K - 1. Those that end in
 different optima are all kept, since each adds its part to the evidence (`posterior_sampling.occupied`). Where
 P(K | X) is asked for, fits are without moves, so that K stays K, and under one prior for all K.
+
+Where no numbers are given, and the largest one is probable, the next one is added to what is there
+(`_Comparison`), until it is improbable or the search has gone twice as far as it began with.
 """
 
 from __future__ import annotations
@@ -28,16 +31,17 @@ from sklearn_lrvb.linear_response.observed_information import MAX_DENSE_SIZE
 from sklearn_lrvb.mixtures.conclusions.conclusions import Optimum
 from sklearn_lrvb.mixtures.conclusions.methods import ConclusionMethods
 from sklearn_lrvb.mixtures.conclusions.number_evidence import NumberEvidence
-from sklearn_lrvb.mixtures.conclusions.number_of_clusters import CRITERIA, NumberOfClusters
+from sklearn_lrvb.mixtures.conclusions.number_of_clusters import CRITERIA, PROBABLE, NumberOfClusters
 from sklearn_lrvb.mixtures.estimator.arguments import checked_number
 from sklearn_lrvb.mixtures.model import occupied
 from sklearn_lrvb.mixtures.posterior_sampling.exact import distance_from_whole
 from sklearn_lrvb.mixtures.posterior_sampling.occupied import OptimumEvidence, optimum_evidence
 from sklearn_lrvb.mixtures.posterior_sampling.sampler import PosteriorSampler
-from sklearn_lrvb.mixtures.refit import with_one_more
+from sklearn_lrvb.mixtures.refit import climbed, with_one_more
 from sklearn_lrvb.row_blocks import is_source, require_table
 
 _MOST_STEPS = 1000  # Least `max_iter` of the fits: an unfinished one has neither error bars nor evidence.
+_LARGEST_AT_FIRST = 6  # Number in the first comparison where none are given, or the estimator's own.
 _LEAST_DRAWS = 200  # Of importance sampling, which 100 effective draws make reliable.
 
 # Ends of starts are the same optimum where their lower bounds, in nats, and their counts, in roots of the
@@ -50,7 +54,7 @@ def number_of_clusters(
     estimator: Any,
     X: ArrayLike,
     *,
-    n_components: Iterable[int] = range(1, 7),
+    n_components: Iterable[int] | None = None,
     criteria: Iterable[str] = ("probability",),
     sample_weight: ArrayLike | None = None,
     n_init: int = 12,
@@ -67,14 +71,17 @@ def number_of_clusters(
     Parameters
     ----------
     estimator : LRVBGaussianMixture or LRVBLatentClassMixture
-        Fitted or not; a Gaussian mixture with ``weight_concentration_prior_type="dirichlet_distribution"``.
-        Clones are fitted. For P(K | X) they have no moves, and a ``weight_concentration_prior`` of None is 1.
+        Fitted or not. Clones are fitted. For P(K | X) they have no moves and Dirichlet weights, and a
+        ``weight_concentration_prior`` of None is 1. If it is fitted to X with rows in all components, its
+        optimum is one of those of its number of components, in place of as many starts as it had.
 
     X : array-like of shape (n_samples, n_features), Dask collection or source of batches
         The rows.
 
-    n_components : iterable of int, default=range(1, 7)
-        The numbers K to compare. All are taken to be equally probable before X is seen.
+    n_components : iterable of int or None, default=None
+        The numbers K to compare. All are taken to be equally probable before X is seen. None is 1 to 6, or to
+        the estimator's own `n_components` if that is larger; while the largest has a probability of 0.05 or
+        more, the next one is added, up to twice as many. What is there is not computed again.
 
     criteria : iterable of {'probability', 'lower_bound', 'leave_one_out'}, default=('probability',)
         What to compare by: P(K | X), the lower bound of the log evidence, or the sum of
@@ -140,7 +147,10 @@ def number_of_clusters(
             f"{type(estimator).__name__}."
         )
     estimator._validate_params()
-    numbers, chosen = _checked_numbers(n_components, X), _checked_criteria(criteria, estimator)
+    chosen, may_grow = _checked_criteria(criteria, estimator), n_components is None
+    if may_grow:
+        n_components = range(1, max(_LARGEST_AT_FIRST, estimator.n_components) + 1)
+    numbers = _checked_numbers(n_components, X, may_grow)
     n_init, n_draws = checked_number(n_init, "n_init", "start"), checked_number(n_draws)
     if n_draws < _LEAST_DRAWS:
         raise ValueError(
@@ -156,19 +166,16 @@ def number_of_clusters(
     seed = int(check_random_state(random_state).randint(2**31))
     common = _Common(X, sample_weight, chosen, n_init, n_draws, seed, n_jobs)
     has_another = bool(another_prior) and "probability" in chosen
+    search = _Search(estimator, numbers, common, may_grow and "probability" in chosen, has_another)
 
     def answer(tracked):
-        answers = []
-
-        def steps():
-            answers.append((yield from _both_priors(estimator, numbers, common, has_another)))
-
-        for _ in tracked(steps(), (1 + has_another) * _n_steps(numbers, common)):
+        n_steps = search.n_steps if search.may_grow else search.n_steps()
+        for _ in tracked(search.steps(), n_steps):
             pass
-        return answers[0]
+        return search.found
 
-    found, fits = estimator._tracked("number_of_clusters", answer)
-    _warn_of(fits)
+    found = estimator._tracked("number_of_clusters", answer)
+    _warn_of({k: search.own.fits[k] for k in found.n_components.tolist()})
     return found
 
 
@@ -185,61 +192,178 @@ class _Common:
     n_jobs: int | None
 
 
-def _both_priors(estimator, numbers, common, has_another):
-    """Steps, as `_compared`, with those under another prior if they are asked for."""
-    found, fits = yield from _compared(estimator, numbers, common)
-    if has_another:
-        fit = next(iter(found.estimators_.values()))
-        changed, _ = fit._another_prior()
-        other = clone(estimator).set_params(**changed)
-        other_found, _ = yield from _compared(other, numbers, replace(common, criteria=("probability",)))
-        found = replace(found, another_prior=other_found)
-    return found, fits
+class _Search:
+    """The comparison of some numbers of components, of larger ones if it may grow, under one prior or two.
 
+    Attributes
+    ----------
+    may_grow : bool, whether larger numbers may be added
+    own : _Comparison, under the estimator's prior
+    found : NumberOfClusters, after all steps
+    """
 
-def _fitted_numbers(numbers, common):
-    """The numbers of components to fit: P(K | X) needs the smaller ones too."""
-    return np.arange(1, numbers[-1] + 1) if "probability" in common.criteria else numbers
+    def __init__(self, estimator, numbers, common, may_grow, has_another):
+        self._estimator, self._common, self._has_another = estimator, common, has_another
+        self._numbers, self._farthest, self.may_grow = numbers, 2 * int(numbers[-1]), may_grow
+        self.own, self._stopped, self._n_looks = _Comparison(estimator, common), "", int(may_grow)
 
+    def n_steps(self):
+        """How many steps there are, as far as is known; more where larger numbers are added."""
+        has_probability = "probability" in self._common.criteria
+        n_fits = self._numbers[-1] if has_probability else len(self._numbers)
+        # Fits, their scores, and chains; and looks at the largest number.
+        return (1 + self._has_another) * (2 + has_probability) * int(n_fits) + self._n_looks
 
-def _n_steps(numbers, common):
-    """Fits, their scores, and runs of chains."""
-    return (2 + ("probability" in common.criteria)) * len(_fitted_numbers(numbers, common))
+    def steps(self):
+        """Yield after every step."""
+        yield from self.own.add(self._numbers)
+        if self.may_grow:
+            yield from self._larger_numbers()
+        self.found = replace(self.own.result(self._numbers), stopped=self._stopped)
+        if self._has_another:
+            fit = next(iter(self.found.estimators_.values()))
+            other = clone(self._estimator).set_params(**fit._another_prior()[0])
+            comparison = _Comparison(other, replace(self._common, criteria=("probability",)))
+            yield from comparison.add(self._numbers)
+            self.found = replace(self.found, another_prior=comparison.result(self._numbers))
 
-
-def _compared(estimator, numbers, common):
-    """Steps; returns how fits of some numbers of components compare, and these: NumberOfClusters, dict."""
-    fits, evidence = (yield from _fits(estimator, numbers, common)), None
-    if "probability" in common.criteria:
-        evidence = NumberEvidence(fits)
-        for k in fits:
-            evidence.run(k, common.seed)
+    def _larger_numbers(self):
+        """Steps that add the next number while the largest one is probable."""
+        while self.own.share_of_largest(self._numbers) >= PROBABLE:
+            largest = int(self._numbers[-1])
+            if largest == self._farthest:
+                self._stopped = (
+                    f"The search stopped at {largest}, twice as far as it began with: pass "
+                    f"n_components=range(1, {2 * largest + 1}) to go on."
+                )
+                break
+            self._numbers, self._n_looks = np.append(self._numbers, largest + 1), self._n_looks + 1
             yield
-    return _result(fits, evidence, numbers, common), {k: fits[k] for k in numbers.tolist()}
+            try:
+                yield from self.own.add(self._numbers[-1:])
+            except (ValueError, MemoryError) as error:
+                self._numbers = self._numbers[:-1]
+                self._stopped = f"The search stopped at {largest}: {error}"
+                break
+        yield
 
 
-def _fits(estimator, numbers, common):
-    """Steps; returns the fits of all numbers that are needed: dict of _Fit."""
-    fits, has_probability = {}, "probability" in common.criteria
-    candidates = [_candidate(estimator, k, common) for k in _fitted_numbers(numbers, common).tolist()]
-    for fit in _in_processes(_fit, [(candidate, common) for candidate in candidates], common):
-        fits[fit.estimator.n_components] = fit
-        if has_probability and len(fits) == 1 and fit.error is None:
-            _check_size(fit.estimator._uncertainty.fitted.posterior, len(candidates))
-        yield
-    failed = [fits[k].error for k in numbers.tolist() if fits[k].error is not None]
-    if has_probability and fits[1].error is not None:
-        raise fits[1].error
-    if len(failed) == len(numbers):
-        raise failed[0]
-    whole = [fit for fit in fits.values() if fit.error is None]
-    if has_probability:
-        for smaller, fit in itertools.pairwise(whole):
-            _add_splits(fit, smaller, common)
-    for fit in _in_processes(_scored, [(fit, common) for fit in whole], common):
-        fits[fit.estimator.n_components] = fit
-        yield
-    return fits
+class _Comparison:
+    """Fits of numbers of components under one prior, and their evidences, to which others are added.
+
+    Attributes
+    ----------
+    fits : dict of _Fit, of all numbers that are needed: P(K | X) needs all smaller ones
+    """
+
+    def __init__(self, estimator, common):
+        self._estimator, self._common = estimator, common
+        self._has_probability = "probability" in common.criteria
+        self.fits, self._evidence = {}, None
+        self._known, self._n_known = None, 0  # Where the estimator was fitted to the same rows.
+
+    def add(self, numbers):
+        """Fit further numbers of components, rising, and run their chains; yield after every step."""
+        needed = [*range(len(self.fits) + 1, numbers[-1] + 1)] if self._has_probability else numbers.tolist()
+        if self.fits:
+            _check_size(self.fits[1].estimator._uncertainty.fitted.posterior, needed[-1])
+        added = yield from self._fitted(needed, numbers)
+        self.fits |= added
+        if not self._has_probability:
+            return
+        if self._evidence is None:
+            self._evidence = NumberEvidence(added)
+        else:
+            self._evidence.add(added)
+        for k in added:
+            self._evidence.run(k, self._common.seed)
+            yield
+
+    def _fitted(self, needed, numbers):
+        """Steps; returns the fits of the numbers that are needed: dict of _Fit.
+
+        It is an error if all of the numbers that were asked for fail, or one component does.
+        """
+        common, fits = self._common, {}
+        for some in ([1], needed[1:]) if needed[0] == 1 else (needed,):
+            candidates = [self._candidate(k) for k in some]
+            for fit in _in_processes(_fit, [(candidate, common) for candidate in candidates], common):
+                fits[fit.estimator.n_components] = fit
+                yield
+            if self._has_probability and some == [1]:
+                self._check_first(fits[1], needed[-1])
+        failed = [fits[k].error for k in numbers.tolist() if fits[k].error is not None]
+        if len(failed) == len(numbers):
+            raise failed[0]
+        whole = [fit for fit in fits.values() if fit.error is None]
+        if self._has_probability:
+            before = [fit for fit in self.fits.values() if fit.error is None][-1:]
+            for smaller, fit in itertools.pairwise(before + whole):
+                if fit.estimator.n_components == self._n_known:
+                    _add_climb(fit, self._known, common)
+                _add_splits(fit, smaller, common)
+        for fit in _in_processes(_scored, [(fit, common) for fit in whole], common):
+            fits[fit.estimator.n_components] = fit
+            yield
+        return fits
+
+    def _candidate(self, k):
+        """A clone of the estimator with K components, ready to be fitted."""
+        estimator, common = self._estimator, self._common
+        candidate = clone(estimator).set_params(n_components=k)
+        # Callbacks and readers are told of the fits as a whole; with verbose=2 of their steps as well.
+        vars(candidate).pop("_skl_callbacks", None)
+        candidate.verbose = max((estimator.verbose or 0) - 1, 0)
+        candidate.n_init = 1 if k == 1 else max(estimator.n_init, common.n_init)
+        if k == self._n_known:
+            candidate.n_init = max(candidate.n_init - estimator.n_init, 1)
+        if self._has_probability:
+            candidate.set_params(**estimator._compared_with, max_iter=max(estimator.max_iter, _MOST_STEPS))
+            if estimator.weight_concentration_prior is None:
+                candidate.weight_concentration_prior = 1.0
+        return candidate
+
+    def _check_first(self, fit, largest):
+        """Raise an error where there are no evidences; else look for a known fit, of the same model."""
+        if fit.error is not None:
+            raise fit.error
+        _check_size(fit.estimator._uncertainty.fitted.posterior, largest)
+        self._known = _known_posterior(self._estimator, fit, self._common)
+        self._n_known = 0 if self._known is None else self._known.n_components
+
+    def share_of_largest(self, numbers):
+        """P(K | X) of the largest of some numbers, all of whose chains were run, or 0 where it has no fit."""
+        return float(np.nan_to_num(self._evidence.of(numbers)["probability"][-1]))
+
+    def result(self, numbers):
+        """What is reported of some numbers: NumberOfClusters."""
+        fits, common, evidence = self.fits, self._common, self._evidence
+        told, scores, by_evidence, std_errors = {k: fits[k] for k in numbers.tolist()}, {}, {}, None
+        scores["lower_bound"] = np.array([fit.told("lower_bound_", np.nan) for fit in told.values()])
+        missed = _missed(fits, numbers)
+        if evidence is not None:
+            by_evidence = evidence.of(numbers)
+            scores["probability"] = by_evidence.pop("probability")
+            for k, fit in told.items():
+                optimum = evidence.optimum_of(k)
+                if optimum is not None and fit.estimator.n_occupied_ < k:
+                    _report(fit, optimum, common)
+        if "leave_one_out" in common.criteria:
+            scores["leave_one_out"], std_errors = _leave_one_out([*told.values()])
+        return NumberOfClusters(
+            n_components=numbers,
+            scores=scores,
+            criteria=common.criteria,
+            n_optima=np.array([len(fit.ends) for fit in told.values()]),
+            n_occupied=np.array([fit.told("n_occupied_", 0) for fit in told.values()]),
+            converged=np.array([fit.told("converged_", False) for fit in told.values()]),
+            strict_optimum=np.array([fit.strict_optimum for fit in told.values()]),
+            missed=missed,
+            notes={k: fit.notes for k, fit in told.items() if fit.notes},
+            estimators_={k: fit.estimator for k, fit in told.items() if fit.error is None},
+            leave_one_out_std_error=std_errors,
+            **by_evidence,
+        )
 
 
 def _check_size(posterior, n_components):
@@ -259,47 +383,8 @@ def _check_size(posterior, n_components):
         )
 
 
-def _result(fits, evidence, numbers, common):
-    """What is reported of some numbers: NumberOfClusters; the evidence is None where it was not asked for."""
-    told, scores, by_evidence, std_errors = {k: fits[k] for k in numbers.tolist()}, {}, {}, None
-    if evidence is not None:
-        by_evidence = evidence.of(numbers)
-        scores["probability"] = by_evidence.pop("probability")
-    scores["lower_bound"] = np.array([fit.told("lower_bound_", np.nan) for fit in told.values()])
-    if "leave_one_out" in common.criteria:
-        scores["leave_one_out"], std_errors = _leave_one_out([*told.values()])
-    return NumberOfClusters(
-        n_components=numbers,
-        scores=scores,
-        criteria=common.criteria,
-        n_optima=np.array([len(fit.ends) for fit in told.values()]),
-        n_occupied=np.array([fit.told("n_occupied_", 0) for fit in told.values()]),
-        converged=np.array([fit.told("converged_", False) for fit in told.values()]),
-        strict_optimum=np.array([fit.strict_optimum for fit in told.values()]),
-        missed=_missed(fits, numbers),
-        notes={k: fit.notes for k, fit in told.items() if fit.notes},
-        estimators_={k: fit.estimator for k, fit in told.items() if fit.error is None},
-        leave_one_out_std_error=std_errors,
-        **by_evidence,
-    )
-
-
-def _candidate(estimator, k, common):
-    """A clone of the estimator with K components, ready to be fitted."""
-    candidate = clone(estimator).set_params(n_components=k)
-    # Callbacks and readers are told of the fits as a whole; with verbose=2 of their steps as well.
-    vars(candidate).pop("_skl_callbacks", None)
-    candidate.verbose = max((estimator.verbose or 0) - 1, 0)
-    candidate.n_init = 1 if k == 1 else max(estimator.n_init, common.n_init)
-    if "probability" in common.criteria:
-        candidate.set_params(**estimator._compared_with, max_iter=max(estimator.max_iter, _MOST_STEPS))
-        if estimator.weight_concentration_prior is None:
-            candidate.weight_concentration_prior = 1.0
-    return candidate
-
-
-def _checked_numbers(n_components, X):
-    """The numbers of components, rising, each once: int array."""
+def _checked_numbers(n_components, X, may_grow):
+    """The numbers of components, rising, each once: int array; up to that of the rows, if it may grow."""
     numbers = list(n_components) if isinstance(n_components, Iterable) else []
     if not numbers or not all(isinstance(k, Integral) and not isinstance(k, bool) and k > 0 for k in numbers):
         raise ValueError(
@@ -308,6 +393,8 @@ def _checked_numbers(n_components, X):
     # Rows of sources and of Dask's frames are counted when they are read.
     shape = () if is_source(X) else getattr(X, "shape", None) or np.shape(X)
     if len(shape) == 2 and isinstance(shape[0], Integral) and 0 < shape[0] < max(numbers):
+        if may_grow:
+            return np.arange(1, shape[0] + 1)
         raise ValueError(
             f"n_components goes up to {max(numbers)}, more than the {shape[0]} rows of X. Ask for "
             f"{shape[0]} at most."
@@ -409,19 +496,72 @@ def _different(ends):
     return [end for end in found if end.lower_bound > found[0].lower_bound - _FAR_BELOW]
 
 
+def _known_posterior(estimator, first, common):
+    """The posterior of an estimator that is fitted to the same rows, with rows in all components, or None.
+
+    Parameters
+    ----------
+    estimator : estimator, fitted or not
+    first : _Fit, of one component of the same model
+    common : _Common
+    """
+    uncertainty = vars(estimator).get("_last_uncertainty")
+    if uncertainty is None or not len(uncertainty.fitted.path):  # Arrays that were set by hand have no path.
+        return None
+    fitted, model = uncertainty.fitted, first.estimator._uncertainty.fitted.model
+    changed = {name for name, value in model.items() if fitted.model[name] != value}
+    if changed - {"weight_concentration_prior_type"} or not occupied(fitted.posterior.counts).all():
+        return None
+    try:
+        uncertainty.source.check_training_rows(
+            estimator._training_rows(common.X, common.sample_weight, fitted)
+        )
+    except ValueError:
+        return None
+    return fitted.posterior if fitted.posterior.n_components > 1 else None
+
+
+def _add_climb(fit, posterior, common):
+    """Add the optimum that is climbed to from a posterior of as many components."""
+    fitted = fit.estimator._uncertainty.fitted
+    rows = fit.estimator._training_rows(common.X, common.sample_weight, fitted)
+    _add_ends(fit, rows, [climbed(rows, posterior, fitted.posterior.prior)])
+
+
 def _add_splits(fit, smaller, common):
     """Add the ends of climbs from splits of the best fit with fewer components; a better one is the best."""
-    estimator = fit.estimator
     if not smaller.ends:
         return
-    fitted = estimator._uncertainty.fitted
-    rows = estimator._training_rows(common.X, common.sample_weight, fitted)
+    fitted = fit.estimator._uncertainty.fitted
+    rows = fit.estimator._training_rows(common.X, common.sample_weight, fitted)
+    _add_ends(fit, rows, with_one_more(rows, smaller.ends[0].posterior, fitted.posterior.prior))
+
+
+def _add_ends(fit, rows, ends):
+    """Add the ends of further climbs; a better one is the best."""
+    estimator = fit.estimator
     with fit.warnings_kept():
-        more = with_one_more(rows, smaller.ends[0].posterior, fitted.posterior.prior)
-        fit.ends = _different([*fit.ends, *more])
+        fit.ends = _different([*fit.ends, *ends])
         best = fit.ends[0] if fit.ends else None
         if best is not None and best.lower_bound > estimator.lower_bound_ + _SAME_BOUND:
             fit.estimator = Optimum(estimator, rows, estimator._in_order(best), rows).as_estimator()
+
+
+def _report(fit, optimum, common):
+    """Make another optimum, a Fit, the one that is reported."""
+    estimator = fit.estimator
+    fit.estimator = Optimum(estimator, fit.rows, estimator._in_order(optimum), fit.rows).as_estimator()
+    fit.strict_optimum = True
+    if "leave_one_out" in common.criteria:
+        with fit.warnings_kept():
+            _add_row_scores(fit, common)
+
+
+def _add_row_scores(fit, common):
+    """Add the leave-one-out scores of the rows that count."""
+    rows, weights = _counted(common.X, common.sample_weight)
+    fit.row_scores = fit.estimator.loo_score_samples(rows, sample_weight=weights)
+    fit.weights = 1.0 if weights is None else weights
 
 
 def _scored(fit, common):
@@ -430,9 +570,7 @@ def _scored(fit, common):
     with fit.warnings_kept():
         try:
             if "leave_one_out" in common.criteria:
-                rows, weights = _counted(common.X, common.sample_weight)
-                fit.row_scores = estimator.loo_score_samples(rows, sample_weight=weights)
-                fit.weights = 1.0 if weights is None else weights
+                _add_row_scores(fit, common)
             _ = estimator.weights_std_  # Refused where the fit is no strict optimum.
         except (ValueError, MemoryError) as error:
             fit.strict_optimum = isinstance(error, MemoryError)

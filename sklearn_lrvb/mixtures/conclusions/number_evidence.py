@@ -26,6 +26,7 @@ _OF_ONE, _RELIABLE, _UNRELIABLE = 1e-6, 0.3, 2.0
 # in a dozen tables it was off by -2 to 5.
 _FALL, _UNKNOWN, _GUESSED = 2.3, 5.0, 2.5
 _ERROR_DRAWS = 1000  # Of log A_t, of which standard errors of probabilities are taken.
+_AS_A_RULE = 0.5  # Probability that all K components hold rows.
 _LITTLE = 0.01  # Share of an optimum in the evidence below which it need not be reliable.
 
 # Chains are run up to the K where all their sweeps take about so many products, three minutes on one core.
@@ -143,6 +144,20 @@ class NumberEvidence:
         if error < self._parts[k][1]:
             self._parts[k] = log_evidence - log_prior_factor(k, k, *self._of_labels), error, True
 
+    def _joined(self):
+        """log A_t of all draws and visits, and its covariance: (T,), (T, T)."""
+        return joined(*self._anchors(), self._visits, *self._of_labels)
+
+    def optimum_of(self, k):
+        """The most probable optimum with rows in all K components, where they all hold rows as a rule: Fit.
+
+        None where that is not so, or no optimum has rows in all of them.
+        """
+        found, shares = self._evidences(k)
+        if not found or self._shares(k, self._joined()[0])[-1] < _AS_A_RULE:
+            return None
+        return self._fits[k].optima[shares.argmax()]
+
     def of(self, numbers):
         """Evidences and probabilities of some numbers, after all runs: dict of attributes of the result.
 
@@ -152,7 +167,7 @@ class NumberEvidence:
         """
         is_fitted = np.isin(numbers, [*self._fits])
         numbers = numbers[is_fitted]
-        log_parts, covariance = joined(*self._anchors(), self._visits, *self._of_labels)
+        log_parts, covariance = self._joined()
         ways = log_prior_factor(numbers[:, None], self._clusters, *self._of_labels)
         log_evidence, shares = logsumexp(log_parts + ways, axis=1), softmax(log_parts + ways, axis=1)
         probability = softmax(log_evidence)

@@ -15,7 +15,7 @@ from sklearn_lrvb.mixtures.conclusions.partitions import PartitionPosterior
 CRITERIA = {"probability": "P(K | X)", "lower_bound": "lower bound", "leave_one_out": "leave-one-out"}
 _ROUGH = 0.1  # Standard error of a probability from which on the sentence calls it rough.
 _LEAST_TOLD = 0.02  # Probabilities below this are not in the sentence.
-_PROBABLE = 0.1  # Probability of the largest number from which on larger ones are worth asking for.
+PROBABLE = 0.05  # Probability of the largest number from which on larger ones are worth asking for.
 _LARGEST_FACTOR = 20.0  # Of an argument of the prior that the sentence speaks of.
 _TINY = 0.05  # Relative change of such an argument that is not told exactly.
 _WIDTH = 88  # Columns of the display.
@@ -36,19 +36,20 @@ class NumberOfClusters:
         The numbers K of components that are compared, rising.
     scores : dict of str to ndarray of shape (n_fits,)
         By criterion. 'probability' is P(K | X), the posterior probability of K, if all K were equally
-        probable before; 'lower_bound' is that of the best fit, and 'leave_one_out' its leave-one-out score,
-        both in nats. NaN where a fit has none.
+        probable before; 'lower_bound' is the highest that was found, and 'leave_one_out' the leave-one-out
+        score of the fit in `estimators_`, both in nats. NaN where a fit has none.
     criteria : tuple of str
         Those that were asked for. The first of them decides which number is `best`.
     log_evidence, log_evidence_error : ndarray of shape (n_fits,) or None
         The evidence of K components, log p(X | K), in nats, and its standard error.
     probability_errors : ndarray of shape (n_fits,) or None
-        Standard errors of P(K | X): of the draws, and an allowance for what importance sampling misses.
+        Standard errors of P(K | X): of draws and chains, and an allowance for what importance sampling
+        misses.
     occupied : ndarray of shape (max(n_components),) or None
         Probabilities that 1, 2, ... clusters hold rows, over all K. A mixture of K components may have fewer.
     k_hat : ndarray of shape (n_fits,) or None
-        How heavy the tail of the importance weights of K components is. Above 0.7 importance sampling is
-        not reliable, and Markov chains decide. Infinite where no fit has rows in all K components.
+        How heavy the tail of the importance weights of K components is. Above 0.7 importance sampling is not
+        reliable, and draws of Markov chains take part. Infinite where no fit has rows in all K components.
     prior_slopes : dict of str to ndarray of shape (n_fits,) or None
         Derivatives of `log_evidence` in the logarithm of an argument of the prior, by the constructor's
         names; of ``covariance_prior`` in that of a factor of all its entries.
@@ -58,7 +59,7 @@ class NumberOfClusters:
     n_optima : ndarray of int of shape (n_fits,)
         How many different optima starts, and splits of the best fit of K - 1, led to.
     n_occupied : ndarray of int of shape (n_fits,)
-        Components of the best fit that hold rows.
+        Components of the fit in `estimators_` that hold rows.
     leave_one_out_std_error : ndarray of shape (n_fits,) or None
         Standard errors of the differences of the leave-one-out scores from the best one, which has 0.
     converged, strict_optimum : ndarray of bool of shape (n_fits,)
@@ -69,7 +70,11 @@ class NumberOfClusters:
     notes : dict of int to list of str
         Warnings and errors of the fits, by K.
     estimators_ : dict of int to estimator
-        The best fits, by K, without those that failed.
+        The best fits, by K, without those that failed: of the highest lower bound. Where all K components
+        hold rows with a probability of a half or more, it is the most probable fit in which they do, if
+        there is one.
+    stopped : str
+        Why the search for larger numbers ended while the largest was probable; empty if it did not.
 
     See Also
     --------
@@ -95,6 +100,7 @@ class NumberOfClusters:
     k_hat: NDArray[np.float64] | None = None
     prior_slopes: dict[str, NDArray[np.float64]] | None = None
     another_prior: Self | None = None
+    stopped: str = ""
     _draws: dict[int, Any] = field(default_factory=dict)
 
     @property
@@ -131,19 +137,40 @@ class NumberOfClusters:
         """What was found, in sentences."""
         if self.criteria[0] not in self.best_:
             return f"No fit has a value of {CRITERIA[self.criteria[0]]}: see notes."
-        parts = [self._range()]
-        if len(self.n_components) > 1:
-            parts = [self._answer(), self._doubt(), self._flip(), self._otherwise(), *parts]
+        return " ".join(filter(None, self._remarks()))
+
+    def _remarks(self):
+        """The sentences of the verdict; those that do not apply are empty."""
+        of_columns = self.estimators_[self.best]._column_notes
+        if len(self.n_components) == 1:
+            return [self._range(), self._troubles(), *of_columns]
+        return [
+            self._answer(),
+            self._held(),
+            self._doubt(),
+            self._flip(),
+            self._otherwise(),
+            self._range(),
+            self._troubles(),
+            *of_columns,
+        ]
+
+    @property
+    def _is_at_edge(self):
+        """Whether the best number is the largest of several, so that larger ones may be better."""
+        return len(self.n_components) > 1 and self.best == int(self.n_components[-1])
+
+    def _troubles(self):
+        """Fits that were missed, or failed."""
         # P(K | X) counts the better fit among those of fewer clusters.
-        told = [k for k in self.missed if k == self.best or "probability" not in self.scores]
+        told, parts = [k for k in self.missed if k == self.best or "probability" not in self.scores], []
         if told:
             missed = ", ".join(f"K = {k} by {self.missed[k]:.1f} nats" for k in told)
             parts.append(f"Better fits were missed ({missed}): raise n_init.")
         failed = [f"{k}" for k in self.n_components if k not in self.estimators_]
         if failed:
             parts.append(f"There is no fit of {' and '.join(failed)}: see notes.")
-        parts += self.estimators_[self.best]._column_notes
-        return " ".join(filter(None, parts))
+        return " ".join(parts)
 
     def _answer(self):
         numbers, best = self.n_components.tolist(), self.best
@@ -154,8 +181,30 @@ class NumberOfClusters:
         others = [k for k in numbers if k != best and shares[k] >= _LEAST_TOLD]
         told = ", ".join(f"{k}: {shares[k]:.2f}" for k in sorted(others, key=lambda k: -shares[k]))
         told = f" ({told})" if told else ""
-        found = f"{best} cluster{plural} with probability {_probability(shares[best])}{told}."
-        return found if shares[best] >= 0.5 else f"Undecided: {found}"
+        share = _probability(shares[best])
+        if self._is_at_edge:
+            others = f"; {told[2:]}" if told else ")"
+            largest = "the largest number compared is the most probable"
+            found = f"At least {best} clusters: {largest} ({share}{others}."
+        else:
+            found = f"{best} cluster{plural} with probability {share}{told}."
+        return found if shares[best] >= 0.5 else f"Undecided: {found[0].lower()}{found[1:]}"
+
+    def _held(self):
+        """What a number of components means whose fit, or whose draws, have rows in fewer."""
+        if self.occupied is None:
+            return ""
+        best, held = self.best, int(self.occupied.argmax()) + 1
+        n_fitted, parts = int(self.n_occupied[self.n_components == best][0]), []
+        if held != best:
+            share = _probability(self.occupied[held - 1])
+            parts.append(f"Over all numbers, {held} of the clusters most probably hold rows ({share}).")
+        elif n_fitted < best:
+            told = "chains alone tell of them, and partition_posterior of their rows."
+            if self._draws[best][0] is None:
+                told = "their probability is a guess."
+            parts.append(f"No fit has rows in all {best} components, the best one in {n_fitted}: {told}")
+        return " ".join(parts)
 
     def _doubt(self):
         if self.reliable in (None, True):
@@ -191,16 +240,20 @@ class NumberOfClusters:
         return f"{other} would be about as probable if {name} were {changed}."
 
     def _range(self):
-        """Whether larger numbers may be better than all that were asked for."""
-        largest, other = int(self.n_components[-1]), self.another_prior
+        """Whether larger numbers may be better than all that were compared."""
+        largest = int(self.n_components[-1])
         if len(self.n_components) == 1:
             return f"{largest} was the only number asked for: ask for others."
-        is_best = self.best == largest
+        if self.stopped:
+            return self.stopped
         is_probable = any(
-            found is not None and found.probabilities.get(largest, 0.0) >= _PROBABLE
-            for found in (self, other)
+            found is not None and found.probabilities.get(largest, 0.0) >= PROBABLE
+            for found in (self, self.another_prior)
         )
-        return f"{largest} was the largest number asked for: ask for more." if is_best or is_probable else ""
+        if self._is_at_edge or is_probable:
+            more = f"n_components=range(1, {2 * largest + 1})"
+            return f"{largest} was the largest number compared: ask for more, by {more}."
+        return ""
 
     def _otherwise(self):
         other = self.another_prior
@@ -210,7 +263,7 @@ class NumberOfClusters:
         undecided = "undecided, " if share < 0.5 else ""
         _, words = next(iter(self.estimators_.values()))._another_prior()
         return (
-            f"Under another prior ({words}): {undecided}"
+            f"Under another prior ({words}): {undecided}{'at least ' * other._is_at_edge}"
             f"{other.best} with probability {_probability(share)}{'' if other.reliable else ' (rough)'}."
         )
 
@@ -269,7 +322,8 @@ class NumberOfClusters:
         shares = {k: self.probabilities[k] for k in known}
         numbers = ", ".join(f"{k}: {share:.2f}" for k, share in shares.items() if share >= 0.005)
         share = _probability(self.probabilities[self.best])
-        of_number = f"The most probable number of components is {self.best} ({share})."
+        least = "at least " * self._is_at_edge
+        of_number = f"The most probable number of components is {least}{self.best} ({share})."
         return (
             sources,
             f"In proportion to P(K | X) ({numbers}).",
@@ -303,6 +357,8 @@ class NumberOfClusters:
             remarks = ["not converged"] * (not self.converged[i])
             remarks += ["no strict optimum"] * (not self.strict_optimum[i])
             remarks += ["better one missed"] * (k in self.missed)
+            is_told = self.probabilities.get(k, 0.0) >= _LEAST_TOLD
+            remarks += ["fewer in the fit"] * bool(is_told and self.n_occupied[i] < k)
             remarks = remarks or ["see notes"] * (k in self.notes)
             remark = "failed" if k not in self.estimators_ else ", ".join(remarks)
             rows.append(([column[i] for column in columns.values()], best, remark))
