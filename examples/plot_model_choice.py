@@ -239,8 +239,8 @@ for kind in ("full", "tied", "diag", "spherical"):
 # **Answer.** There are probably two kinds of eruptions (0.80 +- 0.04), if each kind may have
 # a shape of its own, and three or four if they share one. Of galaxies there are two to
 # five clusters, or more: the prior decides. The irises are three clusters, or two under
-# another prior, and the penguins three or four. Report probabilities, also under another prior, and look at the
-# clusters before you name them.
+# another prior, and the penguins three or four. Report probabilities, also under another
+# prior, and look at the clusters before you name them.
 #
 # Read on: :ref:`sphx_glr_gallery_plot_how_many_clusters.py` finds the number by one fit,
 # and :ref:`sphx_glr_gallery_plot_leave_one_out.py` asks which mixture predicts best.
