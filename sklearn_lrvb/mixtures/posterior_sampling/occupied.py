@@ -288,7 +288,9 @@ def _n_effective(values):
 def joined(anchors, errors, visits, concentration, n_rows, has_background=False):
     """log A_t of all numbers of clusters, from evidences and from the visits of chains, and its covariance.
 
-    The log likelihood of the visits is concave in log A_t, and that of the normal anchors is too.
+    The log likelihood of the visits is concave in log A_t, and that of the normal anchors is too. Where they
+    contradict each other by more than their errors, all errors are larger by the same factor (Birge's ratio):
+    chains of some K may have found what fits and chains of others have missed.
 
     Parameters
     ----------
@@ -304,17 +306,24 @@ def joined(anchors, errors, visits, concentration, n_rows, has_background=False)
     covariance : (T, T)
     """
     clusters, log_parts = np.arange(1, len(anchors) + 1), anchors.copy()
-    ways = {k: log_prior_factor(k, clusters, concentration, n_rows, has_background) for k in visits}
-    precision = 1.0 / np.square(errors)
+    precision, sets = 1.0 / np.square(errors), []  # Of visits: places of the numbers, log W, visits.
+    for k, found in visits.items():
+        ways = log_prior_factor(k, clusters, concentration, n_rows, has_background)
+        sets += [(own.numbers - 1, ways[own.numbers - 1], own) for own in found]
     for _ in range(100):
         slope, curvature = precision * (anchors - log_parts), np.diag(precision)
-        for k, found in ((k, found) for k, sets in visits.items() for found in sets):
-            own = found.numbers - 1
-            shares = softmax(log_parts[own] + ways[k][own])
+        for own, ways, found in sets:
+            shares = softmax(log_parts[own] + ways)
             slope[own] += found.n_effective * (found.shares - shares)
             curvature[np.ix_(own, own)] += found.n_effective * (np.diag(shares) - np.outer(shares, shares))
         step = np.linalg.solve(curvature, slope)
         log_parts = log_parts + step / max(1.0, 0.5 * np.abs(step).max())  # At most 2 nats.
         if np.abs(step).max() < 1e-8:
             break
-    return log_parts, np.linalg.inv(curvature)
+    # Squares of the distances in standard errors, and how many there are beside those that were fitted.
+    squares, n_free = float(precision @ np.square(anchors - log_parts)), 0
+    for own, ways, found in sets:
+        shares = softmax(log_parts[own] + ways)
+        squares += found.n_effective * float(np.sum(np.square(found.shares - shares) / shares))
+        n_free += len(own) - 1
+    return log_parts, np.linalg.inv(curvature) * max(1.0, squares / max(n_free, 1))

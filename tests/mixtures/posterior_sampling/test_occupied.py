@@ -101,6 +101,20 @@ def test_exact_visits_give_the_parts_back():
     assert np.all(np.sqrt(np.diag(covariance)) < 0.1)
 
 
+def test_visits_that_contradict_the_anchors_make_errors_larger():
+    numbers, anchors, errors = np.array([1, 2]), np.array([0.0, 0.0]), np.array([1e-6, 0.1])
+    deviations = []
+    for gap in (0.0, 3.0):  # Nats by which the visits differ.
+        log_shares = np.array([0.0, gap]) + log_prior_factor(2, numbers, 1.0, 20)
+        visits = {2: [Visits(numbers, np.exp(log_shares - logsumexp(log_shares)), 50.0)]}
+        found, covariance = joined(anchors, errors, visits, 1.0, 20)
+        deviations.append(np.sqrt(covariance[1, 1]))
+    assert deviations[0] < 0.1
+    assert deviations[1] > 0.3
+    assert abs(found[1]) < 3.0 * deviations[1]
+    assert abs(found[1] - gap) < 10.0 * deviations[1]
+
+
 def test_without_visits_the_anchors_stand():
     anchors, errors = np.array([-3.0, 5.0]), np.array([0.1, 0.3])
     found, covariance = joined(anchors, errors, {}, 1.0, 20)
