@@ -71,17 +71,17 @@ def number_of_clusters(
     Parameters
     ----------
     estimator : LRVBGaussianMixture or LRVBLatentClassMixture
-        Fitted or not. Clones are fitted. For P(K | X) they have no moves and Dirichlet weights, and a
-        ``weight_concentration_prior`` of None is 1. If it is fitted to X with rows in all components, its
-        optimum is one of those of its number of components, in place of as many starts as it had.
+        Clones are fitted. For P(K | X) they have no moves and Dirichlet weights, and a
+        ``weight_concentration_prior`` of None is 1. If it is fitted to X, with rows in all components, its
+        optimum is taken in place of as many starts as it had.
 
     X : array-like of shape (n_samples, n_features), Dask collection or source of batches
         The rows.
 
     n_components : iterable of int or None, default=None
-        The numbers K to compare. All are taken to be equally probable before X is seen. None is 1 to 6, or to
-        the estimator's own `n_components` if that is larger; while the largest has a probability of 0.05 or
-        more, the next one is added, up to twice as many. What is there is not computed again.
+        The numbers K to compare, all equally probable before X is seen. None is 1 to 6, or to the estimator's
+        own `n_components` if that is larger; while the largest has a probability of 0.05 or more, the next
+        one is added, up to twice as many. Nothing is computed again.
 
     criteria : iterable of {'probability', 'lower_bound', 'leave_one_out'}, default=('probability',)
         What to compare by: P(K | X), the lower bound of the log evidence, or the sum of
@@ -127,8 +127,7 @@ def number_of_clusters(
 
     Notes
     -----
-    P(K | X) depends more on the prior than error bars do: see the guide, "How many clusters?", and the theory
-    page "The exact posterior". At least one cluster is assumed.
+    P(K | X) depends much on the prior (theory page "The exact posterior"). At least one cluster is assumed.
 
     Examples
     --------
@@ -136,8 +135,7 @@ def number_of_clusters(
     >>> from sklearn_lrvb import LRVBGaussianMixture, number_of_clusters
     >>> X = np.random.default_rng(0).normal(size=(60, 2))
     >>> X[:30] += [5, 1]  # two clusters
-    >>> dirichlet = {"weight_concentration_prior_type": "dirichlet_distribution"}
-    >>> mixture = LRVBGaussianMixture(**dirichlet, random_state=0)
+    >>> mixture = LRVBGaussianMixture(random_state=0)
     >>> number_of_clusters(mixture, X, n_components=[1, 2, 3], random_state=0).best
     2
     """
