@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_lrvb import number_of_clusters
 from sklearn_lrvb.mixtures.ascent import Ascent
+from sklearn_lrvb.mixtures.conclusions import model_choice
 from sklearn_lrvb.mixtures.model import DegenerateComponentError
 
 callback = pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on.")
@@ -339,3 +340,17 @@ def test_a_comparison_of_numbers_of_clusters_is_one_task():
     )
     recorder.assert_balanced()
     assert recorder.count("end", "block") == 2 * 6  # Under two priors: two fits, their scores, and chains.
+
+
+def test_a_search_for_more_clusters_raises_the_number_of_its_steps(monkeypatch, capsys):
+    monkeypatch.setattr(model_choice, "_LARGEST_AT_FIRST", 2)
+    recorder, rows = Recorder(), np.concatenate([overlapping(20) + shift for shift in (0.0, 40.0, 90.0)])
+    estimator = mixture({"verbose": 1, "verbose_interval": 1}).set_callbacks(recorder)
+    found = number_of_clusters(estimator, rows, n_init=1, n_draws=200, another_prior=False, random_state=0)
+    recorder.assert_balanced()
+    assert found.n_components[-1] > 2
+    steps = [line.split()[1::2] for line in capsys.readouterr().out.splitlines() if "Block" in line]
+    done, of = np.array(steps, dtype=int).T
+    np.testing.assert_array_equal(done, np.arange(1, len(done) + 1))
+    assert of[0] < of[-1] == len(done) == recorder.count("end", "block")
+    assert np.all(done <= of)
