@@ -188,7 +188,7 @@ _SIZES = {
     "product_for_threads": ["row_blocks.array_rows._LEAST_PRODUCT_FOR_THREADS"],
     "sample_rows": [
         "gaussian_mixture.fitting.starts.SAMPLE_ROWS",
-        "gaussian_mixture.fitting.noise_density.SAMPLE_ROWS",
+        "gaussian_mixture.fitting.core.SAMPLE_ROWS",
         "gaussian_mixture.model.GaussianModel.sample_rows",
     ],
     "dense_size": [

@@ -20,7 +20,8 @@ from sklearn.utils import check_array
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian_mixture.covariance_structures.structures import OptionalParts
-from sklearn_lrvb.gaussian_mixture.fitting.noise_density import core_of, default_log_density, has_core
+from sklearn_lrvb.gaussian_mixture.fitting.core import core_of, has_core
+from sklearn_lrvb.gaussian_mixture.fitting.noise_density import default_log_density
 from sklearn_lrvb.gaussian_mixture.posterior.background import Background
 from sklearn_lrvb.gaussian_mixture.posterior.degenerate_components import ILL_DEFINED_COVARIANCE
 from sklearn_lrvb.gaussian_mixture.posterior.mixture_prior import MixturePrior
@@ -64,9 +65,9 @@ _RANGES = {
 # Relative rounding error of a row's entries: a few operations, of half a unit in the last place each.
 _ROUNDING = 4 * np.finfo(float).eps
 
-# Nats above the default log density of noise that may be passed without a warning. The default leaves few
-# clean rows to noise, and a density that is much higher takes them from the components.
-_MOST_ABOVE_DEFAULT = 0.7
+# Nats above the default log density of noise that may be passed without a warning. The default is just below
+# the density of rows that are spread evenly over their range, and one that is higher takes clean rows.
+_MOST_ABOVE_DEFAULT = 0.3
 
 # Features are named in the warning until they have this share of the squared loadings ...
 _SHARE_NAMED = 0.9
@@ -243,7 +244,8 @@ def resolve_prior(estimator, rows, completion=None, core=None):
     ValueError
         Where an argument is outside its domain, has the wrong shape, or contradicts ``prior="flat"``.
     """
-    n_components, n_features, reg_covar = estimator.n_components, rows.n_features, float(estimator.reg_covar)
+    n_components, n_features = int(estimator.n_components), rows.n_features
+    reg_covar = float(estimator.reg_covar)
     check_argument("The root of reg_covar", np.sqrt(reg_covar))
     parts = optional_parts(vars(estimator), n_components)
     structure = COVARIANCE_STRUCTURES[estimator.covariance_type](n_components, n_features, parts)
@@ -322,9 +324,10 @@ def _warn_of_dense_noise(log_density, default):
     """Warn where a user's log density of noise is far above the default one."""
     if log_density > default + _MOST_ABOVE_DEFAULT:
         warn_caller(
-            f"noise={log_density:g} is {log_density - default:.3g} above the log density that noise=True "
-            f"takes for these rows, {default:.4g}: rows of clusters may be counted as noise. (a) Use "
-            "noise=True. (b) Pass a lower log density."
+            f"noise={log_density:g} is {log_density - default:.3g} above the log density of noise that is "
+            f"spread over the range of these rows, {default:.4g}: rows of clusters may be counted as noise. "
+            "(a) Pass a lower log density. (b) If you know that noise fills a smaller volume, filter this "
+            "warning out."
         )
 
 
@@ -629,8 +632,8 @@ def require_clusters(posterior):
     if posterior.structure.has_background and not occupied(posterior.counts).any():
         raise ValueError(
             f"All rows are noise: its log density of {posterior.background.log_density:.4g} is higher than "
-            "that of any cluster, and no component holds rows. (a) Pass a lower log density as noise, below "
-            "this number. (b) Use noise=None."
+            "that of any cluster, and no component holds rows. Rows that are spread evenly over their range "
+            "have no clusters. (a) Pass a lower log density as noise, below this number. (b) Use noise=None."
         )
 
 

@@ -31,12 +31,13 @@ from sklearn_lrvb.gaussian_mixture.arguments import (
 from sklearn_lrvb.gaussian_mixture.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian_mixture.doubtful_columns import notes_of_columns
 from sklearn_lrvb.gaussian_mixture.fitted import FittedMixture, arrays_to_sample, checked_array, model_of
+from sklearn_lrvb.gaussian_mixture.fitting.far_out import rules_of_far_out
 from sklearn_lrvb.gaussian_mixture.fitting.noise_cost import costly_noise
-from sklearn_lrvb.gaussian_mixture.fitting.noise_density import rules_of_far_out
 from sklearn_lrvb.gaussian_mixture.fitting.row_span import AscentInSpan, RowSpan
 from sklearn_lrvb.gaussian_mixture.fitting.starts import (
     STANDARDIZED_KMEANS,
     Completion,
+    Starts,
     kinds_of_starts,
     starting_responsibilities,
 )
@@ -109,7 +110,8 @@ class LRVBGaussianMixture(
 
     n_init : int, default=1
         Number of starts; the best fit is kept. More (12, say) find better fits. Of 'kmeans', those after the
-        first are of several kinds (theory page "Fitting"). With `noise`, named starts are at least two.
+        first are of several kinds (theory page "Fitting"). With `noise`, named starts are at least three,
+        which differ in the rows that start as noise.
 
     init_params : {'kmeans', 'k-means++', 'random', 'random_from_data'}, array-like of shape \
             (n_samples, n_components) or callable, default='kmeans'
@@ -176,8 +178,8 @@ class LRVBGaussianMixture(
 
     noise : bool, float or None, default=None
         Whether rows may belong to no component, but to noise, whose density is the same everywhere. True
-        takes a density that suits the rows, a number between -1e7 and 1e7 is its logarithm, per volume in
-        units of X. :meth:`predict` labels such rows -1, and :meth:`predict_proba` has one more column, the
+        takes one over the volume that the rows fill, their range or less; a number between -1e7 and 1e7 is
+        the logarithm of the density, per volume in units of X. :meth:`predict` labels such rows -1, and :meth:`predict_proba` has one more column, the
         last. The prior of the weight of noise is Beta(a, K a), a being `weight_concentration_prior`. Needs
         ``prior="conjugate"``.
 
@@ -523,9 +525,7 @@ class LRVBGaussianMixture(
             completion = Completion(rows, needs_covariances(self)) if rows.has_holes else None
             core = core_of_outlying_rows(self, rows, completion)
             prior = resolve_prior(self, rows, completion, core)
-            starts, once_more, are_drawn = self._starts(
-                initial_posterior, given, rows, prior, completion, core
-            )
+            starts = self._starts(initial_posterior, given, rows, prior, completion, core)
             span = RowSpan.if_smaller(rows, prior)
             if span is None:
                 ascent = Ascent(rows, self.tol, self.max_iter)
@@ -535,17 +535,17 @@ class LRVBGaussianMixture(
             def attributes_of(fit):
                 fit = ascent.ended(fit)
                 fitted = FittedMixture(fit.posterior, rows.origin, model_of(self), fit.path)
-                return self._attributes_of(features, fitted, rows, are_drawn, fit)
+                return self._attributes_of(features, fitted, rows, starts.are_drawn, fit)
 
             metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-            n_starts = len(starts) + (once_more is not None)
+            n_starts = len(starts.in_turn) + (starts.once_more is not None)
             with self._begun_task("fit", n_starts, X=given.X, y=y, metadata=metadata) as task:
                 max_steps = None if moves is not None and moves.searches else self.max_iter
                 lines = Lines(self.verbose, self.verbose_interval)
                 progress = Progress(lines, task, max_steps, attributes_of)
                 reporting = replace(ascent, on_step=progress.step, moves=moves, on_move=progress.move)
                 race = Race(reporting, self.solver == "newton", progress)
-                best, cost = self._best_fit(race, starts, once_more, rows)
+                best, cost = self._best_fit(race, starts, rows)
                 require_clusters(best.posterior)
                 attributes = attributes_of(best)
                 fitted = attributes["_last_uncertainty"].fitted
@@ -589,46 +589,50 @@ class LRVBGaussianMixture(
 
         Returns
         -------
-        starts : list of callables
-        once_more : callable, the one more start; None where there is no such choice
-        are_drawn : bool, whether the starts are drawn at random
+        Starts
         """
         init_params, n_components = self.init_params, self.n_components
         if initial_posterior is not None:
-            return [lambda ascent: ascent.start_at(initial_posterior(rows, prior))], None, False
+            return Starts([lambda ascent: ascent.start_at(initial_posterior(rows, prior))])
         if self.warm_start and hasattr(self, "converged_"):
-            return [self._start_from_arrays(rows, prior)], None, False
+            return Starts([self._start_from_arrays(rows, prior)])
         if not (isinstance(init_params, str) or callable(init_params)):
             responsibilities = given_responsibilities(given, rows, init_params, prior.structure)
-            return [lambda ascent: ascent.start_from(responsibilities, prior)], None, False
+            return Starts([lambda ascent: ascent.start_from(responsibilities, prior)])
 
         is_named = isinstance(init_params, str)
         rules = [None]
         if is_named and core is not None:
             rules = rules_of_far_out(rows, n_components, core, prior.structure.parts.has_background)
 
-        def drawn(kind, far_out, random_state, ascent):
+        def drawn(kind, aside, random_state, ascent):
+            if aside is not None:
+                return aside.start(ascent, prior, kind, random_state)
             if callable(kind):
                 responsibilities = given_responsibilities(
                     given, rows, kind, prior.structure, random_state, completion
                 )
             else:
                 responsibilities = starting_responsibilities(
-                    rows, n_components, kind, random_state, prior.flat, completion, far_out
+                    rows, n_components, kind, random_state, prior.flat, completion
                 )
             return ascent.start_from(responsibilities, prior)
 
-        random_state, n_init = check_random_state(self.random_state), max(self.n_init, len(rules))
-        kinds = kinds_of_starts(init_params, n_components, n_init) if is_named else [init_params] * n_init
-        if self.n_init == 1:
-            kinds = kinds[:1] * n_init
+        random_state, n_first = check_random_state(self.random_state), len(rules)
+        kinds = (
+            kinds_of_starts(init_params, n_components, self.n_init)
+            if is_named
+            else [init_params] * self.n_init
+        )
+        further = STANDARDIZED_KMEANS if init_params == "kmeans" else kinds[0]
+        kinds = [kinds[0], *[further] * (n_first - 1), *kinds[1 : 1 + max(self.n_init - n_first, 0)]]
         in_turn = zip(kinds, itertools.cycle(rules), strict=False)
-        starts = [functools.partial(drawn, kind, far_out, random_state) for kind, far_out in in_turn]
+        starts = [functools.partial(drawn, kind, aside, random_state) for kind, aside in in_turn]
         once_more = None
         if is_named and init_params == "kmeans" and n_components > 1 and self.n_init == 1:
             same_state = check_random_state(self.random_state)
             once_more = functools.partial(drawn, STANDARDIZED_KMEANS, rules[0], same_state)
-        return starts, once_more, True
+        return Starts(starts, once_more, True, n_first)
 
     def _start_from_arrays(self, rows, prior):
         """The start at the fitted arrays: the last fit's q under the present prior.
@@ -661,21 +665,20 @@ class LRVBGaussianMixture(
         responsibilities = responsibilities_of_rows(rows, replace(posterior, centred_means=centred_means))
         return lambda ascent: ascent.start_from(responsibilities, prior)
 
-    def _best_fit(self, race, starts, once_more, rows):
+    def _best_fit(self, race, starts, rows):
         """The state with the highest lower bound over the starts, and what unwanted noise costs it or None.
 
         Parameters
         ----------
         race : Race
-        starts : list of callables (Ascent) -> Fit
-        once_more : one more such callable, for fits in which unwanted noise costs much; or None
+        starts : Starts
         rows : Rows
         """
-        best = race.best(starts)
+        best = race.best(starts.in_turn, n_first=starts.n_first)
         if self._unwanted_noise(race.ascent.rows_of(best), best.posterior) is None:
             return race.ascent.ended(best), None
-        if once_more is not None:
-            best = race.best_with(once_more, "on standardized columns")
+        if starts.once_more is not None:
+            best = race.best_with(starts.once_more, "on standardized columns")
         best = race.ascent.ended(best)
         return best, self._unwanted_noise(rows, best.posterior)
 

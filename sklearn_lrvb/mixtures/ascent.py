@@ -121,17 +121,19 @@ class Race:
         self._to_end = ascent.newton if accelerated else ascent.coordinate_ascent
         self._failure = None  # The error of the last start that failed.
 
-    def best(self, starts, search=None):
+    def best(self, starts, search=None, n_first=1):
         """The state with the highest lower bound.
 
         The first start is run to the end, as it would be alone. The others are tried for a few steps. The
         better half of them is run to the end, and those near the best; with plain sweeps all of them are, as
-        in scikit-learn. So the result is never worse than that of the first.
+        in scikit-learn. So the result is never worse than that of the first, or of as many first ones as
+        would be made alone.
 
         Parameters
         ----------
         starts : sequence of callables (Ascent) -> Fit, the state before the first step
         search : Moves or None, by which the climb goes on from the best of the ends
+        n_first : int, starts that are compared before the others
 
         Returns
         -------
@@ -142,21 +144,10 @@ class Race:
         DegenerateComponentError
             Where all starts fail: the error of the last one.
         """
-        tried = {}  # States by the number of their start; those of starts that fail are left out.
-        for number, start in enumerate(starts):
-            if self._progress.is_stopped:
-                break
-            if number > 0 and self._accelerated:
-                self._run(number, tried, start, is_trial=True)
-            else:
-                self._run(number, self.ends, start)
-        n_ends = 1 + ceil(_SHARE_FINISHED * (len(starts) - 1))
-        for number in sorted(tried, key=lambda number: -tried[number].lower_bound):
-            if not self._progress.is_stopped and (len(self.ends) < n_ends or self._is_near(tried[number])):
-                begun = tried.pop(number)
-                self._run(number, self.ends, lambda ascent, begun=begun: ascent.in_best_order(begun))
-            else:
-                self._progress.drop(number, tried[number])
+        numbered = list(enumerate(starts))
+        tried = self._compared(numbered[:n_first])
+        if numbered[n_first:]:
+            tried |= self._compared(numbered[n_first:])
         if not self.ends:  # A callback may have stopped the fit before any of the others was run on.
             self.ends = {number: replace(fit, stopped=True) for number, fit in tried.items()}
         if not self.ends:
@@ -168,6 +159,25 @@ class Race:
                     name = f"of the search {number}"
                     searching._run(name, self.ends, lambda _, end=end: end)
         return self._best_end()
+
+    def _compared(self, starts):
+        """Add the ends of some starts, pairs of a number and a callable; returns the states of the others."""
+        tried = {}  # States by the number of their start; those of starts that fail are left out.
+        for number, start in starts:
+            if self._progress.is_stopped:
+                break
+            if number > 0 and self._accelerated:
+                self._run(number, tried, start, is_trial=True)
+            else:
+                self._run(number, self.ends, start)
+        n_ends = 1 + ceil(_SHARE_FINISHED * starts[-1][0])
+        for number in sorted(tried, key=lambda number: -tried[number].lower_bound):
+            if not self._progress.is_stopped and (len(self.ends) < n_ends or self._is_near(tried[number])):
+                begun = tried.pop(number)
+                self._run(number, self.ends, lambda ascent, begun=begun: ascent.in_best_order(begun))
+            else:
+                self._progress.drop(number, tried[number])
+        return tried
 
     def best_ends(self):
         """The states at the best of the different optima found, the best first: list of Fit."""

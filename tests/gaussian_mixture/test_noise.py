@@ -194,12 +194,12 @@ def test_noise_needs_a_proper_prior():
 
 def test_a_density_that_would_take_rows_of_the_clusters_warns_with_the_number():
     log_density = mixture(FULL, 3).fit(X).noise_log_density_
-    with pytest.warns(UserWarning, match=re.escape("is 1.5 above the log density that noise=True takes")):
+    with pytest.warns(UserWarning, match=re.escape("is 1.5 above the log density of noise")):
         mixture(FULL, 3, noise=log_density + 1.5).fit(X)
     mixture(FULL, 3, noise=log_density - 1.5).fit(X)
 
 
-@pytest.mark.filterwarnings("ignore:noise=.* is .* above the log density that noise=True takes")
+@pytest.mark.filterwarnings("ignore:noise=.* is .* above the log density of noise")
 @pytest.mark.parametrize("noise", [50, 1e7])
 def test_noise_that_takes_all_rows_is_refused_and_leaves_the_mixture_as_it_was(noise):
     estimator = mixture(FULL, 3).fit(X)

@@ -68,6 +68,24 @@ class StartKind:
     seeds_alone: bool = True
 
 
+@dataclass(frozen=True)
+class Starts:
+    """The starts of a fit.
+
+    Attributes
+    ----------
+    in_turn : list of callables (Ascent) -> Fit, the state before the first step
+    once_more : one more such callable, for fits in which unwanted noise costs much; or None
+    are_drawn : bool, whether the starts are drawn at random
+    n_first : int, how many of them a fit with ``n_init=1`` has
+    """
+
+    in_turn: list
+    once_more: object = None
+    are_drawn: bool = False
+    n_first: int = 1
+
+
 STANDARDIZED_KMEANS = StartKind("kmeans", is_standardized=True)
 
 # The starts of "kmeans" after the first two, in turn. k-means leads to the same few optima from whatever
@@ -96,7 +114,7 @@ def kinds_of_starts(init_params, n_components, n_init):
     return list(islice(chain([first, STANDARDIZED_KMEANS], cycle(_IN_TURN)), n_init))
 
 
-def starting_responsibilities(rows, n_components, kind, random_state, is_flat, completion=None, far_out=None):
+def starting_responsibilities(rows, n_components, kind, random_state, is_flat, completion=None):
     """Responsibilities to start from.
 
     Parameters
@@ -110,22 +128,18 @@ def starting_responsibilities(rows, n_components, kind, random_state, is_flat, c
         row gives a component no posterior.
     completion : Completion or None, default=None
         That of rows with holes, which start as if they were complete.
-    far_out : FarOutAtStart or None, default=None
-        The rows that starts are not made from. With noise they start as noise; otherwise like all others.
 
     Returns
     -------
     responsibilities : array or sparse array (n_samples, n_labels), or callable RowBlock -> (n, L)
-        Sparse where most are zero; a function where there are more rows than `SAMPLE_ROWS`, or rows far out.
+        Sparse where most are zero; a function where there are more rows than `SAMPLE_ROWS`.
     """
-    if kind.init_params == "random" and far_out is None:
+    if kind.init_params == "random":
         return _random(rows, n_components, random_state)
-    if kind.init_params == "kmeans" and n_components == 1 and far_out is None:
+    if kind.init_params == "kmeans" and n_components == 1:
         return _all_in_one
     units = _units_of(rows) if kind.is_standardized else None
-    start = _StartingRows(rows, n_components, random_state, completion, units, far_out)
-    if kind.init_params == "random":
-        return start.at_random()
+    start = _StartingRows(rows, n_components, random_state, completion, units)
     if kind.init_params == "kmeans":
         return start.by_kmeans()
     return start.from_seeds(kind.init_params == "k-means++", kind.seeds_alone and not is_flat)
@@ -141,14 +155,10 @@ def _units_of(rows):
 def _random(rows, n_components, random_state):
     """Uniform random numbers, divided by their sum in every row."""
     if rows.n_samples > SAMPLE_ROWS:
-        return _random_by_block(n_components, random_state)
+        seed = random_state.randint(2**32, size=4, dtype=np.uint32)
+        return RandomResponsibilities(seed, n_components)
     responsibilities = random_state.uniform(size=(rows.n_samples, n_components))
     return responsibilities / responsibilities.sum(axis=1, keepdims=True)
-
-
-def _random_by_block(n_components, random_state):
-    seed = random_state.randint(2**32, size=4, dtype=np.uint32)
-    return RandomResponsibilities(seed, n_components)
 
 
 class _StartingRows:
@@ -158,10 +168,9 @@ class _StartingRows:
     ----------
     rows, n_components, random_state, completion : as in `starting_responsibilities`
     units : (P,), of the columns between which distances are taken; or None, for the columns as they are
-    far_out : FarOutAtStart or None
     """
 
-    def __init__(self, rows, n_components, random_state, completion, units=None, far_out=None):
+    def __init__(self, rows, n_components, random_state, completion, units=None):
         self._has_all = rows.n_samples <= SAMPLE_ROWS
         self._rows = rows.in_memory() if self._has_all else rows
         self._completion = completion
@@ -170,9 +179,6 @@ class _StartingRows:
         self._n_components = n_components
         self._random_state = random_state
         self._units = units
-        self._far_out = far_out
-        if far_out is not None:
-            self._has_all = self._has_all and rows.n_samples <= far_out.sample_rows
 
     def by_kmeans(self):
         """Rows in the clusters of k-means."""
@@ -188,14 +194,9 @@ class _StartingRows:
             kmeans.set_params(tol=kmeans.tol * variance / unweighted if unweighted > 0 else 0.0)
         with openmp_threads(1 if X.size * self._n_components < _MIN_PRODUCTS_FOR_THREADS else None):
             kmeans.fit(X, sample_weight=weights)
-        if self._has_all and self._far_out is None:
+        if self._has_all:
             return self._one_hot(kmeans.labels_)
-        return self._nearest(kmeans.cluster_centers_, sample)
-
-    def at_random(self):
-        """Uniform random numbers, divided by their sum in every row that is not noise."""
-        start = _random_by_block(self._n_components, self._random_state)
-        return self._far_out.beside(start, None, self._sample()[1])
+        return self._nearest(kmeans.cluster_centers_)
 
     def from_seeds(self, by_kmeans_plusplus, seeds_alone):
         """Seeds as the only rows of their components, or every row in the component of the nearest seed."""
@@ -212,9 +213,8 @@ class _StartingRows:
             chosen = random_state.choice(len(first), self._n_components, replace=False, p=probabilities)
             drawn = first[chosen]
         if not seeds_alone:
-            return self._nearest(X[drawn], sample)
-        seeds = SeedRows(index[drawn])
-        return seeds if self._far_out is None else self._far_out.beside(seeds, None, sample)
+            return self._nearest(X[drawn])
+        return SeedRows(index[drawn])
 
     def _values(self, sample):
         """The columns between which distances are taken: as they are, or from the origin in units."""
@@ -222,31 +222,14 @@ class _StartingRows:
         return _with_finite_squares((sample.X - self._rows.origin) / self._units if in_units else sample.X)
 
     def _sample(self):
-        """The numbers of the rows that a start is made from, and the rows themselves."""
-        index, sample = self._with_far_out()
-        if self._far_out is None:
-            return index, sample
-        kept = self._far_out.kept(sample)
-        if len(np.unique(index[kept])) < self._n_components:
-            if not self._far_out.are_noise:
-                return index, sample
-            raise ValueError(
-                f"{len(kept)} rows are left for {self._n_components} components to start from, after those "
-                "far out that start as noise. (a) Lower n_components. (b) Use noise=None. (c) Pass "
-                "responsibilities as init_params."
-            )
-        return index[kept], sample.chosen(kept)
-
-    def _with_far_out(self):
-        """The numbers of the rows and the rows: all, or a sample.
+        """The numbers of the rows that a start is made from, and the rows themselves: all, or a sample.
 
         The draws are those from the rows repeated by their weights.
         """
         rows, random_state = self._rows, self._random_state
-        size = SAMPLE_ROWS if self._far_out is None else self._far_out.sample_rows
         if self._has_all:
             return np.arange(rows.n_samples), rows
-        index, sample = rows.at(np.sort(random_state.uniform(0.0, rows.total_weight, size)))
+        index, sample = rows.at(np.sort(random_state.uniform(0.0, rows.total_weight, SAMPLE_ROWS)))
         if self._completion is not None:
             sample = self._completion.completed(sample)
         n_different = len(np.unique(index))
@@ -259,20 +242,15 @@ class _StartingRows:
             "cannot start. (a) Lower n_components. (b) Pass responsibilities as init_params."
         )
 
-    def _nearest(self, values, sample):
+    def _nearest(self, values):
         """Responsibilities of one in the component of the nearest center, given (K, P) values."""
         if self._units is None:
-            positions = values - self._rows.origin
-            centers = NearestCenters(positions)
+            centers = NearestCenters(values - self._rows.origin)
         else:
-            # Columns without a unit are constant.
-            positions = values * np.where(np.isfinite(self._units), self._units, 0.0)
             centers = NearestCenters(values, self._units)
-        if self._has_all and self._far_out is None:
+        if self._has_all:
             return self._one_hot(self._rows.each(centers.labels, dtype=np.intp))
-        if self._completion is not None:
-            centers = OfCompleted(self._completion.posterior, centers)
-        return centers if self._far_out is None else self._far_out.beside(centers, positions, sample)
+        return centers if self._completion is None else OfCompleted(self._completion.posterior, centers)
 
     def _one_hot(self, labels):
         """Responsibilities of one in the component that the label of a row names: (n_samples, n_components).
@@ -324,24 +302,6 @@ class NearestCenters:
 
     def __call__(self, block):
         return np.eye(len(self._centers))[self.labels(block)]
-
-
-@dataclass(frozen=True)
-class BesideNoise:
-    """Responsibilities of the components, except for rows that are noise: RowBlock -> (n, K + 1).
-
-    Attributes
-    ----------
-    of_components : callable RowBlock -> (n, K)
-    is_noise : callable RowBlock -> bool (n,)
-    """
-
-    of_components: object
-    is_noise: object
-
-    def __call__(self, block):
-        is_noise = self.is_noise(block)[:, None]
-        return np.hstack([np.where(is_noise, 0.0, self.of_components(block)), is_noise])
 
 
 class SeedRows:

@@ -17,7 +17,7 @@ from sklearn_lrvb.gaussian_mixture.fitting.component_statistics import (
     emptied,
     own_divergences,
 )
-from sklearn_lrvb.gaussian_mixture.fitting.noise_density import core_of
+from sklearn_lrvb.gaussian_mixture.fitting.core import core_of
 from sklearn_lrvb.gaussian_mixture.posterior.tails import ScaledWeights
 from sklearn_lrvb.mixtures.ascent import Ascent
 from sklearn_lrvb.mixtures.e_step import e_step
