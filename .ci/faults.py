@@ -218,16 +218,19 @@ gm/posterior/tails.py : gm/fitting/test_moves_of_heavy_tails.py gm/information/t
   return _RATE * self.fitted - _SHAPE => return _RATE * self.fitted
   return half * (1.0 - scales.mean) / np.sqrt(shape), rest => return half / np.sqrt(shape), rest
 gm/fitting/noise_density.py : gm/fitting/test_noise_density.py gm/test_noise.py
-  return -float(min(of_rows + margin, of_normal) + price => return -float(max(of_rows + margin, of_normal) + price
-  of_normal) + price + units) => of_normal) + units)
+  return -float(min(of_rows + price, of_core) + price) => return -float(max(of_rows + price, of_core) + price)
+  return -float(min(of_rows + price, of_core) + price) => return -float(min(of_rows, of_core))
+gm/fitting/core.py : gm/fitting/test_noise_density.py gm/fitting/test_far_out.py
   chi2.cdf(chi2.ppf(share, n_dimensions), n_dimensions + 2) / share => share
+  or are_few else => else
+gm/fitting/far_out.py : gm/fitting/test_far_out.py
+  responsibilities[self.are_aside, -1] = 1.0 => pass
+  rules = (found.are_far_out, found.are_in_sparser_half, found.with_smallest_cluster(n_components)) => rules = (found.are_far_out, found.are_in_sparser_half)
 gm/arguments.py : gm/test_heavy_tails.py
   max(0.5 * degrees_of_freedom - 1.0, 0.0) => max(0.5 * degrees_of_freedom - 1.0, 0.0) * 0.0
   parts.has_background or core.is_far_exceeded => parts.has_background or not core.is_far_exceeded
 mixtures/estimator/posterior_methods.py : gm/test_heavy_tails.py
   0.5 * (fitted.posterior.log_volume - information.log_determinant) => 0.5 * (-information.log_determinant)
-gm/fitting/starts.py : gm/test_heavy_tails.py gm/fitting/test_starts.py
-  kept = self._far_out.kept(sample) => kept = np.arange(len(index))
 latent_class/influence.py : latent_class/test_influence_of_rows.py
   total += r * (self._by_class[:, k] @ features) => total += self._by_class[:, k] @ features
 latent_class/information.py : latent_class/test_error_bars.py

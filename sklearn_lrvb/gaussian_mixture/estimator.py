@@ -179,9 +179,9 @@ class LRVBGaussianMixture(
     noise : bool, float or None, default=None
         Whether rows may belong to no component, but to noise, whose density is the same everywhere. True
         takes one over the volume that the rows fill, their range or less; a number between -1e7 and 1e7 is
-        the logarithm of the density, per volume in units of X. :meth:`predict` labels such rows -1, and :meth:`predict_proba` has one more column, the
-        last. The prior of the weight of noise is Beta(a, K a), a being `weight_concentration_prior`. Needs
-        ``prior="conjugate"``.
+        the logarithm of the density, per volume in units of X. :meth:`predict` labels such rows -1, and
+        :meth:`predict_proba` has one more column, the last. The prior of the weight of noise is Beta(a, K a),
+        a being `weight_concentration_prior`. Needs ``prior="conjugate"``.
 
     tails : {'normal', 'student', 'student_by_component'} or float, default='normal'
         Distribution of a component's rows: normal, or Student's t. 'student' fits one number of degrees of

@@ -133,7 +133,8 @@ class Race:
         ----------
         starts : sequence of callables (Ascent) -> Fit, the state before the first step
         search : Moves or None, by which the climb goes on from the best of the ends
-        n_first : int, starts that are compared before the others
+        n_first : int, starts that are compared before the others; where there are several, those that come to
+            an optimum that is reached already are not run to its end
 
         Returns
         -------
@@ -145,7 +146,7 @@ class Race:
             Where all starts fail: the error of the last one.
         """
         numbered = list(enumerate(starts))
-        tried = self._compared(numbered[:n_first])
+        tried = self._compared(numbered[:n_first], once=n_first > 1)
         if numbered[n_first:]:
             tried |= self._compared(numbered[n_first:])
         if not self.ends:  # A callback may have stopped the fit before any of the others was run on.
@@ -160,7 +161,7 @@ class Race:
                     searching._run(name, self.ends, lambda _, end=end: end)
         return self._best_end()
 
-    def _compared(self, starts):
+    def _compared(self, starts, once=False):
         """Add the ends of some starts, pairs of a number and a callable; returns the states of the others."""
         tried = {}  # States by the number of their start; those of starts that fail are left out.
         for number, start in starts:
@@ -172,7 +173,8 @@ class Race:
                 self._run(number, self.ends, start)
         n_ends = 1 + ceil(_SHARE_FINISHED * starts[-1][0])
         for number in sorted(tried, key=lambda number: -tried[number].lower_bound):
-            if not self._progress.is_stopped and (len(self.ends) < n_ends or self._is_near(tried[number])):
+            may_win = len(self.ends) < n_ends or self._is_near(tried[number])
+            if not self._progress.is_stopped and may_win and not (once and self._is_reached(tried[number])):
                 begun = tried.pop(number)
                 self._run(number, self.ends, lambda ascent, begun=begun: ascent.in_best_order(begun))
             else:
@@ -225,6 +227,17 @@ class Race:
     def _is_near(self, fit):
         """Whether a start that has been tried may still turn out to be the best."""
         return fit.lower_bound > self._best_end().lower_bound - _NEAR_THE_BEST
+
+    def _is_reached(self, fit):
+        """Whether a start that has been tried is near an optimum with the lower bound of an end.
+
+        Its components are in their best order, from which it would not rise by another one.
+        """
+        order = fit.posterior.prior.weights.of_components.best_order(fit.posterior.counts)
+        if fit.distance > _TRIAL_DISTANCE or not np.array_equal(order, np.arange(len(order))):
+            return False
+        gains = [fit.lower_bound - end.lower_bound for end in self.ends.values()]
+        return any(-(_TRIAL_DISTANCE**2) < gain < _SAME_OPTIMUM for gain in gains)
 
     def _run(self, name, ends, start, is_trial=False):
         """Climb from a start, and add the state at the end to a dict, unless the climb fails.
