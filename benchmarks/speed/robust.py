@@ -61,7 +61,7 @@ def section(found):
 
 {table(columns, found)}
 
-A fit with `noise` makes two starts. With tails every row has a scale of its own, also where its label is
-certain. So passes over the rows take twice as long. Where a normal fit solves a small system for the few
-ambiguous rows, one with tails factorizes the matrix of all parameters.
+A fit with `noise` makes three starts, and runs up to three of them to the end. With tails every row has a
+scale of its own, also where its label is certain. So passes over the rows take twice as long. Where a normal
+fit solves a small system for the few ambiguous rows, one with tails factorizes the matrix of all parameters.
 """

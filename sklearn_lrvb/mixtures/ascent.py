@@ -231,12 +231,15 @@ class Race:
     def _is_reached(self, fit):
         """Whether a start that has been tried is near an optimum with the lower bound of an end.
 
-        Its components are in their best order, from which it would not rise by another one.
+        Both have their components in the best order. In another one the lower bounds would differ little.
         """
-        order = fit.posterior.prior.weights.of_components.best_order(fit.posterior.counts)
-        if fit.distance > _TRIAL_DISTANCE or not np.array_equal(order, np.arange(len(order))):
+        if fit.distance > _TRIAL_DISTANCE or not _is_in_best_order(fit.posterior):
             return False
-        gains = [fit.lower_bound - end.lower_bound for end in self.ends.values()]
+        gains = [
+            fit.lower_bound - end.lower_bound
+            for end in self.ends.values()
+            if _is_in_best_order(end.posterior)
+        ]
         return any(-(_TRIAL_DISTANCE**2) < gain < _SAME_OPTIMUM for gain in gains)
 
     def _run(self, name, ends, start, is_trial=False):
@@ -264,6 +267,11 @@ class Race:
             self._failure = error
             return
         report(ends[name])
+
+
+def _is_in_best_order(posterior):
+    order = posterior.prior.weights.of_components.best_order(posterior.counts)
+    return np.array_equal(order, np.arange(len(order)))
 
 
 class ClimbStopped(Exception):

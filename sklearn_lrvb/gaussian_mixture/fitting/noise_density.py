@@ -62,7 +62,8 @@ def default_log_density(core, structure, reg_covar):
     of_core = units + 0.5 * (n_dimensions * np.log(2.0 * np.pi) + chi2.ppf(_LEVEL, n_dimensions))
     of_rows = _log_volume_of_box(core, structure.diagonal(covariance), reg_covar)
     if structure.is_matrix:
-        of_rows = min(of_rows, units + _log_volume_of_ellipsoid(core, reg_covar, of_rows - units))
+        enough = min(of_rows, of_core) - units
+        of_rows = min(of_rows, units + _log_volume_of_ellipsoid(core, reg_covar, enough))
     of_rows += _log_growth_of_ranges(core) + _MARGIN
     n_shape = n_dimensions * (n_dimensions + 1) / 2
     if not structure.is_matrix:
@@ -96,7 +97,7 @@ def _log_growth_of_ranges(core):
 
 
 def _log_volume_of_ellipsoid(core, reg_covar, enough):
-    """log volume of the smallest ellipsoid around all rows, in units of the core, or enough.
+    """log volume of the smallest ellipsoid around all rows, in units of the core, or more than is enough.
 
     The error in all values makes it larger by what it adds to the covariance of the rows.
     """

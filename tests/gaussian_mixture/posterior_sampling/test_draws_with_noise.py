@@ -233,7 +233,7 @@ def test_exchanged_components_get_their_numbers_back_and_noise_keeps_its_weight(
 
 @pytest.mark.parametrize("covariance_type", ["full", "spherical"])
 def test_numbers_of_clusters_have_the_probabilities_of_sums_over_all_labels(covariance_type):
-    prior, X = Prior(covariance_type, 1, noise=-4.0), clusters(8, 1, 4.0)
+    prior, X = Prior(covariance_type, 1, noise=-4.5), clusters(8, 1, 4.0)
     X[0] = -15.0
     found = number_of_clusters(
         prior.fit(X, 2), X, n_components=[1, 2, 3], another_prior=False, random_state=0
