@@ -501,7 +501,7 @@ PROPERTIES = sorted(
 
 
 def test_the_public_properties_are_those_that_are_documented():
-    assert len(PROPERTIES) == 12
+    assert len(PROPERTIES) == 13
     for name in PROPERTIES:
         described = getattr(LRVBGaussianMixture, name).__doc__
         assert "Raises" in described, name

@@ -53,8 +53,10 @@ class PosteriorMethods(SamplingMethods):
         for name in object.__dir__(self):
             if are_hidden and name in self._computed_on_access:
                 continue
+            exists_with = self._computed_on_access.get(name)
             with contextlib.suppress(AttributeError, ValueError):
-                getattr(self, self._computed_on_access.get(name, name))
+                for needed in ("_uncertainty", exists_with) if exists_with else (name,):
+                    getattr(self, needed)
                 names.append(name)
         return names
 

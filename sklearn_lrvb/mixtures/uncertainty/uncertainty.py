@@ -191,7 +191,8 @@ class PosteriorUncertainty:
         """Raise MemoryError where the standard deviations of one of these targets need too large a matrix."""
         for name in names:
             size = self.targets[name].n_coordinates_at_once
-            self.source.require_size(size, f"The posterior covariance for the {self.targets[name].name}")
+            words = self.targets[name].name.replace("_", " ")
+            self.source.require_size(size, f"The posterior covariance for the {words}")
 
     def missing_shares(self, names, rows):
         """Shares of the information on flat targets that are missing: list of arrays (2, d).

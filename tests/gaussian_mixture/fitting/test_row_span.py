@@ -334,7 +334,7 @@ def test_what_is_too_large_of_many_features_is_refused_before_any_work():
     X = np.random.default_rng(0).normal(size=(20, 300))
     mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
     with pytest.raises(
-        MemoryError, match=r"The posterior covariance for the precisions of 2 .*\(a\) Ask for"
+        MemoryError, match=r"The posterior covariance for the standard deviations of 2 .*\(a\) Ask for"
     ):
         mixture.posterior_summary(method="lrvb")
     mixture.posterior_summary(target="weights", method="lrvb")
