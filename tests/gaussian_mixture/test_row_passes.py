@@ -63,7 +63,11 @@ def _name(function):
 def everything(X, weights, **parameters):
     """A fit, and every method that passes over rows."""
     fit = mixture(parameters, 2).fit(X, sample_weight=weights)
-    fit.predict(X), fit.predict_proba(X, return_std=True), fit.score_samples(X, return_std=True)
+    (
+        fit.predict(X),
+        fit.predict_proba(X, return_std=True, method="lrvb"),
+        fit.score_samples(X, return_std=True, method="lrvb"),
+    )
     fit.influence(X), fit.influence(X, target="covariances", perturb="weight")
     fit.influence(X, out=np.empty((len(X), 2, X.shape[1], X.shape[1]), dtype=np.float32))
     fit.leverage(X), fit.loo_score_samples(X, sample_weight=weights)

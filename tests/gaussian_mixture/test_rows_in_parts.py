@@ -127,8 +127,8 @@ def assert_same_fit(fit, reference, tolerance=1e-9):
 
 ROW_WISE = {
     "predict": lambda fit, X: fit.predict(X),
-    "predict_proba": lambda fit, X: fit.predict_proba(X, return_std=True),
-    "score_samples": lambda fit, X: fit.score_samples(X, return_std=True),
+    "predict_proba": lambda fit, X: fit.predict_proba(X, return_std=True, method="lrvb"),
+    "score_samples": lambda fit, X: fit.score_samples(X, return_std=True, method="lrvb"),
     "influence of places": lambda fit, X: fit.influence(X, target="covariances"),
     "influence of weights": lambda fit, X: fit.influence(X, target="means", perturb="weight"),
     "leverage": lambda fit, X: fit.leverage(X),

@@ -339,7 +339,7 @@ def test_a_callback_ends_a_fit():
 QUESTIONS = {
     "loo_score_samples": lambda fit, X: fit.loo_score_samples(X),
     "leverage": lambda fit, X: fit.leverage(X),
-    "predict_proba": lambda fit, X: fit.predict_proba(X, return_std=True)[1],
+    "predict_proba": lambda fit, X: fit.predict_proba(X, return_std=True, method="lrvb")[1],
     "influence": lambda fit, X: fit.influence(X),
     "sample_posterior": lambda fit, X: fit.sample_posterior(n_draws=300, random_state=0, method="lrvb")[
         "sport"

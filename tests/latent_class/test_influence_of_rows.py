@@ -120,7 +120,7 @@ def test_blocks_and_threads_do_not_matter(n_jobs, monkeypatch):
     questions = {
         "influence": lambda fit: fit.influence(problem.X),
         "leverage": lambda fit: fit.leverage(problem.X),
-        "predict_proba": lambda fit: fit.predict_proba(problem.X, return_std=True)[1],
+        "predict_proba": lambda fit: fit.predict_proba(problem.X, return_std=True, method="lrvb")[1],
         "loo_score_samples": lambda fit: fit.loo_score_samples(problem.X),
     }
     expected = {name: question(fitted("mixed")) for name, question in questions.items()}
@@ -171,7 +171,7 @@ def test_leverage_is_the_slope_of_a_rows_own_score(name):
         own = problem.X.iloc[[row]]
         expected = slope(problem, fit, lambda refit, own=own: refit.score_samples(own)[0], [row])
         np.testing.assert_allclose(leverage[row], expected, rtol=1e-5)
-    scores, std = fit.score_samples(problem.X, return_std=True)
+    scores, std = fit.score_samples(problem.X, return_std=True, method="lrvb")
     np.testing.assert_array_equal(scores, fit.score_samples(problem.X))
     np.testing.assert_allclose(std**2, leverage, rtol=1e-12)
 
@@ -236,7 +236,7 @@ def test_spreads_of_predictions_are_those_of_the_twin_by_the_delta_method(name):
     matrix, covariance = linear_map(log_densities, means), twin.covariance(*statistics)
     r = softmax(log_densities(*means), axis=1)
     X = problem.X.iloc[rows]
-    found, std = fit.predict_proba(X, return_std=True)
+    found, std = fit.predict_proba(X, return_std=True, method="lrvb")
     np.testing.assert_array_equal(found, fit.predict_proba(X))
     np.testing.assert_allclose(found, r, rtol=1e-7)
     gradients = r[:, :, None] * (matrix - np.einsum("nk,nks->ns", r, matrix)[:, None])
@@ -244,7 +244,9 @@ def test_spreads_of_predictions_are_those_of_the_twin_by_the_delta_method(name):
     np.testing.assert_allclose(std, np.sqrt(variances), rtol=1e-6)
     gradients = np.einsum("nk,nks->ns", r, matrix)
     variances = np.einsum("ns,st,nt->n", gradients, covariance, gradients)
-    np.testing.assert_allclose(fit.score_samples(X, return_std=True)[1], np.sqrt(variances), rtol=1e-6)
+    np.testing.assert_allclose(
+        fit.score_samples(X, return_std=True, method="lrvb")[1], np.sqrt(variances), rtol=1e-6
+    )
 
 
 # Rows left out.

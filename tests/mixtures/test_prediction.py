@@ -101,8 +101,8 @@ def test_uncertainty_of_far_rows_is_refused_by_name(model):
     estimator = fitted(model)
     rows = np.concatenate([X[:3], [[1e80, 0.0]], FAR])
     for ask in (
-        lambda: estimator.predict_proba(rows, return_std=True),
-        lambda: estimator.score_samples(rows, return_std=True),
+        lambda: estimator.predict_proba(rows, return_std=True, method="lrvb"),
+        lambda: estimator.score_samples(rows, return_std=True, method="lrvb"),
         lambda: estimator.leverage(rows),
         lambda: estimator.influence(rows),
         lambda: estimator.influence(rows, target="precisions", perturb="weight"),
@@ -113,8 +113,8 @@ def test_uncertainty_of_far_rows_is_refused_by_name(model):
     # What is near enough has finite answers.
     rows = np.array([[1e60, 0.0], [0.0, -1e60]])
     for answer in (
-        *estimator.predict_proba(rows, return_std=True),
-        *estimator.score_samples(rows, return_std=True),
+        *estimator.predict_proba(rows, return_std=True, method="lrvb"),
+        *estimator.score_samples(rows, return_std=True, method="lrvb"),
     ):
         assert np.all(np.isfinite(answer))
     assert np.all(np.isfinite(estimator.influence(rows)))

@@ -7,6 +7,7 @@ that says what it is and what is doubtful about it.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.mixtures.estimator.arguments import checked_number
 from sklearn_lrvb.mixtures.model import DegenerateComponentError, occupied
 from sklearn_lrvb.mixtures.posterior_sampling.draws import DrawArrays
+from sklearn_lrvb.mixtures.posterior_sampling.likelihood import deviations_of_rows
 from sklearn_lrvb.mixtures.posterior_sampling.sampler import PosteriorSampler
 from sklearn_lrvb.mixtures.refit import refitted
 from sklearn_lrvb.mixtures.uncertainty.groups import sampling_variation
@@ -32,6 +34,25 @@ from sklearn_lrvb.mixtures.uncertainty.targets import (
 _FEW_GROUPS, _FEW_IN_A_COMPONENT = 50, 10
 _LEAST_FREEDOM = 3  # The least whole number of degrees of freedom with which Student's t has a variance.
 _N_RESAMPLES = 200  # Of the bootstrap: standard deviations are then known to 5 %.
+# Draws of the exact posterior for deviations of predictions. Where a probability is nearly one in most draws
+# and not in a few, as far from the clusters, the hundreds that are enough for the parameters are too few.
+_DRAWS_FOR_ROWS = 1024
+
+
+@dataclass(frozen=True)
+class RowQuantity:
+    """What is predicted of rows, by the ways to its standard deviations.
+
+    Attributes
+    ----------
+    method : str, the estimator's method that predicts it
+    deviations : callable (ResponsesOfRows, RowBlock), by linear response
+    of_log_densities : callable, its values from log densities under draws (`deviations_of_rows`)
+    """
+
+    method: str
+    deviations: Callable
+    of_log_densities: Callable
 
 
 @dataclass(eq=False)
@@ -86,6 +107,17 @@ class LinearResponse(Answer):
     def note(self):
         return self.verdict
 
+    @property
+    def is_doubtful(self):
+        """Whether there is an exact posterior, and no check that has called linear response good."""
+        check = self.uncertainty.check
+        is_good = check is not None and check.state == "good"
+        return not is_good and PosteriorSampler(self.uncertainty).why_not_exact() is None
+
+    def deviations_of_rows(self, rows, quantity, shape):
+        """Posterior standard deviations of a `RowQuantity`, (n_given, *shape), by the delta method."""
+        return self.mixture._of_rows(quantity.method, rows, quantity.deviations, shape)
+
     def covariance(self, targets, n_draws):
         return self.uncertainty.covariance(targets, "lrvb", self.rows)
 
@@ -117,6 +149,18 @@ class Exact(Answer):
         return self.mixture._tracked(
             "exact_posterior", lambda tracked: self.exact.at_least(n_draws, self.rows, tracked)
         )
+
+    def deviations_of_rows(self, rows, quantity, shape):
+        """Posterior standard deviations of a `RowQuantity`, (n_given, *shape), over draws."""
+        kept = len(self.exact.draws)
+        n_draws = _DRAWS_FOR_ROWS if self.rows is not None else min(_DRAWS_FOR_ROWS, kept)
+        parameters = self.parameters(n_draws, np.random.RandomState(0))
+
+        def deviations(tracked):
+            with self.uncertainty.source.threads():
+                return deviations_of_rows(rows, parameters, quantity.of_log_densities, shape, tracked)
+
+        return self.mixture._tracked(quantity.method, deviations)
 
     def covariance(self, targets, n_draws):
         return self._draws(n_draws).covariance(targets)

@@ -5,18 +5,24 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_lrvb.mixtures.estimator.arguments import warn_of_weights_as_y
-from sklearn_lrvb.mixtures.estimator.fitted import FittedState
+from sklearn_lrvb.caller_warnings import warn_caller
+from sklearn_lrvb.mixtures.estimator.answers import LinearResponse, RowQuantity
+from sklearn_lrvb.mixtures.estimator.arguments import checked_method, warn_of_weights_as_y
+from sklearn_lrvb.mixtures.estimator.sampling_methods import SamplingMethods
+from sklearn_lrvb.mixtures.posterior_sampling import likelihood
 from sklearn_lrvb.mixtures.prediction import (
     most_probable_components,
     responsibilities_of_rows,
     score_sums,
     scores_of_rows,
 )
-from sklearn_lrvb.mixtures.uncertainty.leave_one_out import leverages, responsibility_deviations
+from sklearn_lrvb.mixtures.uncertainty.leave_one_out import responsibility_deviations, score_deviations
+
+_PROBABILITIES = RowQuantity("predict_proba", responsibility_deviations, likelihood.probabilities)
+_SCORES = RowQuantity("score_samples", score_deviations, likelihood.scores)
 
 
-class PredictionMethods(FittedState):
+class PredictionMethods(SamplingMethods):
     """Methods of mixture estimators that predict and score rows."""
 
     def predict(self, X: ArrayLike) -> NDArray[np.intp]:
@@ -64,6 +70,7 @@ class PredictionMethods(FittedState):
         X: ArrayLike,
         *,
         return_std: bool = False,
+        method: str = "auto",
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Probabilities of the components for every row: the responsibilities of the E-step.
 
@@ -77,21 +84,32 @@ class PredictionMethods(FittedState):
         return_std : bool, default=False
             Whether to return posterior standard deviations too.
 
+        method : {'auto', 'lrvb', 'exact'}, default='auto'
+            How standard deviations are computed. 'lrvb': by linear response, at once. 'exact': over draws of
+            the exact posterior. 'auto': as :meth:`posterior_summary`, the first where a check calls it good,
+            else the second, unless that takes more than about a minute. Check and draws are kept.
+
         Returns
         -------
         responsibilities : ndarray or Dask array of shape (n_samples, n_components), or with noise one more
             Each row sums to one.
 
         std : ndarray or Dask array of that shape
-            Posterior standard deviation of each probability, because the parameters are uncertain: by linear
-            response and the delta method (theory page "Influence", leverage). To first order, it may exceed
-            one half where a probability is very uncertain. Only if `return_std`.
+            Posterior standard deviation of each probability, because the parameters are uncertain: over
+            draws, or by linear response and the delta method (theory page "Influence", leverage). To first
+            order, it may exceed one half where a probability is very uncertain. Only if `return_std`.
 
         Raises
         ------
         ValueError
             On bad input; or, with `return_std`, where the fit is no strict local optimum or fitted
             attributes were changed since.
+
+        Warns
+        -----
+        UserWarning
+            With ``method="auto"``, standard deviations are by linear response, and it is not known to be
+            good: a fit without its training rows (:meth:`sample_posterior`) cannot check it.
 
         See Also
         --------
@@ -100,17 +118,16 @@ class PredictionMethods(FittedState):
 
         Examples
         --------
-        A wait of 50 minutes is short. One of 68 minutes may be either, and its probability is itself
-        uncertain, because twenty rows leave open where the clusters end:
+        A petal of 3 cm belongs to the larger of two kinds of irises. One of 2.6 cm may be of either, and its
+        probability is itself uncertain, because the rows leave open where the clusters end:
 
-        >>> import numpy as np
+        >>> from sklearn.datasets import load_iris
         >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
-        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
+        >>> X = load_iris().data[:, 2:3]  # centimetres
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
-        >>> responsibilities, std = mixture.predict_proba([[50], [68]], return_std=True)
+        >>> responsibilities, std = mixture.predict_proba([[3.0], [2.6]], return_std=True)
         >>> print(responsibilities[:, 0].round(2), "+-", std[:, 0].round(2))
-        [1.   0.64] +- [0.   0.29]
+        [0.96 0.37] +- [0.04 0.2 ]
         """
         fitted = self._fitted
         rows = self._given_rows(X, None, fitted)
@@ -118,7 +135,17 @@ class PredictionMethods(FittedState):
         if not return_std:
             return responsibilities
         shape = (fitted.posterior.n_labels,)
-        return responsibilities, self._of_rows("predict_proba", rows, responsibility_deviations, shape)
+        return responsibilities, self._deviations_of_rows(_PROBABILITIES, rows, method, shape)
+
+    def _deviations_of_rows(self, quantity, rows, method, shape=()):
+        """Posterior standard deviations of a `RowQuantity`, by what answers questions about parameters."""
+        answer = self._answer(checked_method(method))
+        if method == "auto" and isinstance(answer, LinearResponse) and answer.is_doubtful:
+            warn_caller(
+                f"{quantity.method}: the standard deviations are by linear response. {answer.note} "
+                "(method='lrvb' takes it as it is, without this warning.)"
+            )
+        return answer.deviations_of_rows(rows, quantity, shape)
 
     def _likelihood(self, X, sample_weight):
         """Log likelihood of rows, and the numbers of free parameters and of rows: three floats."""
@@ -206,6 +233,7 @@ class PredictionMethods(FittedState):
         X: ArrayLike,
         *,
         return_std: bool = False,
+        method: str = "auto",
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Log-likelihood of every row under the fit, as in scikit-learn.
 
@@ -220,14 +248,17 @@ class PredictionMethods(FittedState):
         return_std : bool, default=False
             Whether to return posterior standard deviations too.
 
+        method : {'auto', 'lrvb', 'exact'}, default='auto'
+            How standard deviations are computed, as in :meth:`predict_proba`.
+
         Returns
         -------
         log_likelihood : ndarray or Dask array of shape (n_samples,)
             In nats.
 
         std : ndarray or Dask array of shape (n_samples,)
-            Posterior standard deviations of these, in nats, by linear response and the delta method: square
-            roots of the :meth:`leverage`. Only if `return_std`.
+            Posterior standard deviations of these, in nats: over draws, or by linear response and the delta
+            method, square roots of the :meth:`leverage`. Only if `return_std`.
 
         Raises
         ------
@@ -235,31 +266,35 @@ class PredictionMethods(FittedState):
             On bad input; or, with `return_std`, where the fit is no strict local optimum or fitted
             attributes were changed since.
 
+        Warns
+        -----
+        UserWarning
+            As :meth:`predict_proba`.
+
         See Also
         --------
         score : Their mean.
         loo_score_samples : Scores of training rows under the fit to the others.
-        leverage : The squares of `std`.
+        leverage : The squares of `std` by linear response.
 
         Examples
         --------
-        A wait of 110 minutes is much less probable than one of 80; how much less is uncertain:
+        A petal of 9 cm is much less probable than one of 5; how much less is uncertain:
 
-        >>> import numpy as np
+        >>> from sklearn.datasets import load_iris
         >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
-        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
+        >>> X = load_iris().data[:, 2:3]  # centimetres
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
-        >>> log_likelihood, std = mixture.score_samples([[80], [110]], return_std=True)
+        >>> log_likelihood, std = mixture.score_samples([[5.0], [9.0]], return_std=True)
         >>> print(log_likelihood.round(1), "+-", std.round(1))
-        [ -3.6 -12.6] +- [0.3 3.9]
+        [ -1.2 -13. ] +- [0.1 1.7]
         """
         fitted = self._fitted
         rows = self._given_rows(X, None, fitted)
         scores = scores_of_rows(rows, fitted.posterior)
         if not return_std:
             return scores
-        return scores, np.sqrt(self._of_rows("score_samples", rows, leverages))
+        return scores, self._deviations_of_rows(_SCORES, rows, method)
 
     def score(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """Mean of :meth:`score_samples`, weighted where weights are given, over rows that have a value.

@@ -79,7 +79,8 @@ class SamplingMethods(FittedState):
             Number of draws, at least one.
 
         random_state : int, RandomState instance or None, default=None
-            Seed of the draws, not the estimator's own.
+            Seed of the draws, not the estimator's own. Without one, the chains of the exact posterior are the
+            same in every session.
 
         method : {'auto', 'lrvb', 'exact', 'sandwich', 'bootstrap'}, default='auto'
             'lrvb': linear response. 'exact': the exact posterior, by Markov chains that run until the slowest
@@ -173,8 +174,10 @@ class SamplingMethods(FittedState):
         known_rows = uncertainty.source.training_rows() if rows is None else rows
         sampler = PosteriorSampler(uncertainty, known_rows)
         if method == "exact":
-            require_rows(known_rows, method)
-            return self._exact(sampler, sampler.checked_rows(known_rows), random_state)
+            if self._kept_exact(random_state) is None:
+                require_rows(known_rows, method)
+                sampler.checked_rows(known_rows)
+            return self._exact(sampler, known_rows, random_state)
         note = self._note_of_linear_response(sampler, known_rows, random_state)
         return LinearResponse(self, rows, note) if note else self._exact(sampler, known_rows, random_state)
 
@@ -201,22 +204,29 @@ class SamplingMethods(FittedState):
 
     def _note_of_linear_response(self, sampler, rows, random_state):
         """What to say of linear response where "auto" takes it; None where it takes the exact posterior."""
-        n_parameters = sampler.posterior.n_coefficients
-        if rows is None:
-            return "Linear response, not checked: pass X, the training rows, to check it."
-        if n_parameters > _MOST_PARAMETERS:
+        n_parameters, is_known = sampler.posterior.n_coefficients, self._uncertainty.check is not None
+        reason = sampler.why_not_exact()
+        if reason is not None:
+            return f"Linear response, not checked. {reason}"
+        if rows is None and not is_known:
+            return "Linear response, not checked: posterior_check(X), with the training rows, checks it."
+        if n_parameters > _MOST_PARAMETERS and not is_known:
             return (
                 f"Linear response, not checked: it has {n_parameters} parameters, and a check of more than "
                 f"{_MOST_PARAMETERS} takes minutes. posterior_check(X) makes it."
             )
-        reason = sampler.why_not_exact()
-        if reason is not None:
-            return f"Linear response, not checked. {reason}"
         check = self._known_check(sampler, rows)
         if check.state == "good":
             return check.verdict
+        if self._kept_exact(random_state) is not None:
+            return None
+        if rows is None:
+            return (
+                f"{check.verdict} The exact posterior needs the training rows: posterior_summary(X=X), with "
+                "these, computes it."
+            )
         seconds = seconds_of_exact(sampler.posterior, rows.n_samples, check.state)
-        if seconds > _MOST_SECONDS and self._kept_exact(random_state) is None:
+        if seconds > _MOST_SECONDS:
             return (
                 f"{check.verdict} The exact posterior would take about {seconds / 60.0:.0f} "
                 'minutes: ask for it by method="exact".'
@@ -233,22 +243,29 @@ class SamplingMethods(FittedState):
         """The exact posterior, computed or kept: Answer."""
         found = self._kept_exact(random_state)
         if found is None:
-            seed = int(check_random_state(random_state).randint(2**63, dtype=np.uint64))
+            # Without a seed of the user's the fit has one: its answers are the same in every session.
+            generator = check_random_state(0 if random_state is None else random_state)
+            seed = int(generator.randint(2**63, dtype=np.uint64))
             state = self._known_check(sampler, rows).state
             found = self._tracked(
                 "exact_posterior", lambda tracked: ExactPosterior(sampler, rows, seed, state, tracked)
             )
             own_seed = random_state if isinstance(random_state, Integral) else None
-            self._uncertainty.exact = own_seed, found
+            first = self._uncertainty.exact[:1]
+            self._uncertainty.exact = (*first, (0 if random_state is None else own_seed, found))
         if not found.has_converged:
             warn_caller(found.note)
         return Exact(self, rows, found)
 
     def _kept_exact(self, random_state):
-        """The last exact posterior, if it has the same seed or no seed is asked for, and else None."""
-        seed, kept = self._uncertainty.exact or (None, None)
-        is_same = isinstance(random_state, Integral) and random_state == seed
-        return kept if random_state is None or is_same else None
+        """The exact posterior of a seed, if it is kept; without a seed the first one. None if there is none.
+
+        So what is asked without a seed has the same answer, whatever is asked with seeds in between.
+        """
+        kept = self._uncertainty.exact
+        if isinstance(random_state, Integral):
+            return next((found for seed, found in kept if seed == random_state), None)
+        return kept[0][1] if random_state is None and kept else None
 
     def _known_check(self, sampler, rows):
         """The fit's `PosteriorCheck`, made once."""
@@ -343,7 +360,10 @@ class SamplingMethods(FittedState):
                 f"n_draws={n_draws} are too few for importance sampling, whose diagnostics need "
                 f"{LEAST_DRAWS} or more. (a) Ask for 4000. (b) n_draws=0 checks without."
             )
-        return self._check(sampler, rows, int(n_draws), check_random_state(random_state))
+        check = self._check(sampler, rows, int(n_draws), check_random_state(random_state))
+        if uncertainty.check is None:  # The first one decides, so that answers do not change.
+            uncertainty.check = check
+        return check
 
     def to_arviz(
         self,

@@ -141,7 +141,7 @@ class ExactPosterior:
         Parameters
         ----------
         n_draws : int
-        rows : Rows, the training rows
+        rows : Rows or None, the training rows, without which there are no more than those that are kept
         tracked : Tracked, through which further scans are gone
         """
         draws, n_later = self.draws, 0
@@ -149,6 +149,11 @@ class ExactPosterior:
             of_each = max(len(draws) // (len(self._kept) + n_later), 1)
             n_later += -(-(n_draws - len(draws)) // of_each)
             n_missing = max(n_later - len(self._later), 0)
+            if n_missing and rows is None:
+                raise ValueError(
+                    f"{len(draws)} draws of the exact posterior are kept, and {n_draws} need the training "
+                    "rows: pass X, or ask for fewer."
+                )
             scans = Scans(self._sampler, rows, self._seed, *self._of_scan)
             with self._sampler.threads():
                 for _ in tracked(range(n_missing), n_missing):

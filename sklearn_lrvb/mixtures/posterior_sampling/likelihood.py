@@ -14,7 +14,8 @@ from sklearn_lrvb.mixtures.posterior_sampling.random_assignments import (
     UniformStream,
     exponentials,
 )
-from sklearn_lrvb.row_blocks import batches
+from sklearn_lrvb.mixtures.responsibilities import expect_in_range
+from sklearn_lrvb.row_blocks import batches, untracked
 
 _LARGEST_BYTES = 4 * 2**30  # of `log_likelihood_of_draws`; what reads it makes several copies
 
@@ -45,6 +46,42 @@ def log_likelihood_of_draws(rows, parameters):
     for batch, likelihood in _in_batches(parameters, parameters.log_shares):
         rows.write(likelihood.by_row, by_row[:, batch], likelihood.workload)
     return by_row.T
+
+
+def deviations_of_rows(rows, parameters, function, shape=(), tracked=untracked):
+    """Standard deviations over the draws of what their log densities say of each row: (n_given, *shape).
+
+    Memory is that of a block of rows under a batch of draws. Weights are scaled to sum to one.
+
+    Parameters
+    ----------
+    rows : Rows
+    parameters : DrawnParameters
+    function : callable
+        Log densities (L, d, n) of n rows under d draws, which may be overwritten -> (*shape, d, n).
+    shape, tracked : as in `Rows.each`
+    """
+    posterior = parameters.posterior
+    frames = posterior.model.own_frames(posterior)
+    likelihood = posterior.model.likelihood_of_draws(posterior, parameters.draws, parameters.log_shares)
+    of_block = partial(_deviations_of_block, frames, likelihood, function)
+    return rows.each(of_block, shape, workload=likelihood.workload, tracked=tracked)
+
+
+def _deviations_of_block(frames, likelihood, function, block):
+    expect_in_range(frames, block)  # As by linear response, rows that are too far away are refused.
+    return likelihood.deviations(function, block)
+
+
+def probabilities(log_densities):
+    """Probabilities of the labels, (L, d, n), in place of log densities."""
+    log_densities *= 1.0 / _normalized(log_densities)[0]
+    return log_densities
+
+
+def scores(log_densities):
+    """Log likelihood of every row, (d, n), from its log densities (L, d, n), which are overwritten."""
+    return _normalized(log_densities)[1]
 
 
 def log_likelihood(rows, parameters):
@@ -125,6 +162,18 @@ class LikelihoodOfDraws(ABC):
         """Write the log likelihood of each row, as often as it counts: (n, n_draws)."""
         for batch, _, log_densities in self.in_batches(block):
             out[:, batch] = block.weighted(_normalized(log_densities)[1]).T
+
+    def deviations(self, function, block):
+        """Standard deviations over the draws of a function of the log densities, as `deviations_of_rows`."""
+        n_draws, mean, squares = 0, 0.0, 0.0
+        for _, _, log_densities in self.in_batches(block):
+            values = function(log_densities)
+            n_own, own_mean = values.shape[-2], values.mean(axis=-2)
+            share, distance = n_own / (n_draws + n_own), own_mean - mean
+            values -= own_mean[..., None, :]
+            squares += np.square(values).sum(axis=-2) + n_draws * share * np.square(distance)
+            mean, n_draws = mean + share * distance, n_draws + n_own
+        return np.sqrt(squares / n_draws)
 
     def sums(self, block):
         """The log likelihood of a block, (n_draws,)."""

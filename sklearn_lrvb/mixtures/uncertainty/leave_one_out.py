@@ -47,6 +47,11 @@ def leverages(responses, block):
     return np.maximum(np.einsum("kn,kln,ln->n", r, covariances, r), 0.0)
 
 
+def score_deviations(responses, block):
+    """Posterior standard deviations of the scores of a block, (n,)."""
+    return np.sqrt(leverages(responses, block))
+
+
 def responsibility_deviations(responses, block):
     """Posterior standard deviations of the responsibilities of a block, (L, n)."""
     expectation = expect_in_range(responses.frames, block)

@@ -68,7 +68,7 @@ class PosteriorUncertainty:
         self._model = fitted.posterior.model
         self._std = {}
         self.check = None  # The `PosteriorCheck` of the fit, once somebody has needed it,
-        self.exact = None  # and the last `ExactPosterior`, with its seed,
+        self.exact = ()  # and the first and the last `ExactPosterior`, with their seeds,
         self.labels = None  # and the labels of the training rows.
 
     def to_state(self):
