@@ -251,6 +251,31 @@ def covariance_by(solver, estimator, target="all", method="lrvb", **given):
         return twin.get_posterior_covariance(target=target, method=method, **given)
 
 
+def log_share_map(estimator):
+    """From theta with E log pi to theta with that of weights that are scaled to sum to one.
+
+    The mean is less by the shift, and changes are multiplied by the jacobian. It is by differences; what it
+    is of, `test_weight_priors.py` compares with draws.
+
+    Returns
+    -------
+    shift : (D,)
+    jacobian : (D, D)
+    """
+    posterior = posterior_of(estimator)
+    weights, counts = posterior.prior.weights, posterior.label_counts
+
+    def log_scale(counts):
+        return weights.expected_log(counts) - weights.expected_log_shares(counts)
+
+    step, size, n_parameters = 1e-4, len(counts), len(estimator.posterior_names_)
+    slopes = [(log_scale(counts + h) - log_scale(counts - h)) / (2 * step) for h in step * np.eye(size)]
+    jacobian = np.eye(n_parameters)
+    jacobian[:size, :size] -= np.transpose(slopes) @ np.linalg.pinv(weights.covariance_of_log(counts))
+    jacobian[0, 0] *= size > 1  # A single weight is certain.
+    return np.pad(log_scale(counts), (0, n_parameters - size)), jacobian
+
+
 def newton_decrement(estimator):
     """Distance of a fit from its optimum, in posterior standard deviations."""
     return uncertainty_of(estimator).to_state()["decrement"]

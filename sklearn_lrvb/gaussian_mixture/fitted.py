@@ -260,7 +260,10 @@ def mixture_of_arrays(estimator, model):
         structure.transposed(structure.by_group(arrays["precisions_cholesky_"])),
         arrays["mean_precision_"],
         np.atleast_1d(arrays["degrees_of_freedom_"]),
-        weights.expected_log_at(*(arrays[name] for name in names if "concentration" in name)),
+        *(
+            expected(*(arrays[name] for name in names if "concentration" in name))
+            for expected in (weights.expected_log_at, weights.expected_log_shares_at)
+        ),
         _background(arrays, structure),
         _tails(arrays.get("tails_"), structure),
     )
@@ -283,7 +286,7 @@ class HandSetDensities(OfModel):
     whiteners : (S, ...), W with W' W = E Lambda
     mean_precision : (K,), tau
     degrees_of_freedom : (S,), nu
-    log_weights : (L,), E log pi
+    log_weights, log_shares : (L,), E log pi, and that of weights that are scaled to sum to one
     background : Background or None
     tails : StudentTails or None
 
@@ -299,6 +302,7 @@ class HandSetDensities(OfModel):
     mean_precision: np.ndarray
     degrees_of_freedom: np.ndarray
     log_weights: np.ndarray
+    log_shares: np.ndarray
     background: Any
     tails: Any
 

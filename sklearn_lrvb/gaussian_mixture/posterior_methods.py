@@ -57,8 +57,9 @@ class GaussianPosteriorMethods(PosteriorMethods, FittedAttributes):
     def posterior_mean_(self) -> NDArray[np.float64]:
         """Posterior mean of theta = (log weights; means; unique precision entries), shape (D,).
 
-        Log weights have no unit, means those of X, precisions one over its square. The entries are named by
-        `posterior_names_`. Like every fitted attribute it follows arrays that are set by hand.
+        Log weights, which have no unit, are of weights that sum to one, as `weights_` do. Means have the
+        units of X, precisions one over their squares. The entries are named by `posterior_names_`. Like every
+        fitted attribute it follows arrays that are set by hand.
 
         Raises
         ------
@@ -82,7 +83,7 @@ class GaussianPosteriorMethods(PosteriorMethods, FittedAttributes):
         precision[1,x0,x0] 0.021
         """
         fitted = self._fitted
-        values = [fitted.posterior.expectations.log_weights, self.means_, self.precisions_]
+        values = [fitted.posterior.log_shares, self.means_, self.precisions_]
         if fitted.structure.n_tails:
             values.append(np.log(self.tails_))
         named = zip(fitted.targets.theta, map(np.asarray, values), strict=True)

@@ -203,4 +203,4 @@ def values_of_draws(target, parameters):
     """A flat target of draws, (n, d)."""
     if target.name == "tables":
         return target.joined(parameters.values(), 2).reshape(len(parameters.draws), target.size)
-    return parameters.log_weights if target.name == "log_weights" else parameters.weights
+    return parameters.log_shares if target.name == "log_weights" else parameters.weights

@@ -1,9 +1,10 @@
 """Posteriors of the mixture weights pi, given the expected counts N_k.
 
 A weight prior gives E log pi; its covariance V_pi, which is the mean-field covariance of log pi and also the
-derivative of E log pi in the counts; the posterior mean of pi and its derivative; the sensitivities of both
-means, which are derivatives in the prior's concentration at fixed counts; the Kullback-Leibler divergence;
-the log evidence of given counts; and the order of the components in which that evidence is largest.
+derivative of E log pi in the counts; the posterior means of pi and of log pi, scaled so that weights sum to
+one, and their derivatives; the sensitivities of the means, which are derivatives in the prior's concentration
+at fixed counts; the Kullback-Leibler divergence; the log evidence of given counts; and the order of the
+components in which that evidence is largest.
 
 Both kinds of weights have a stick-breaking form: component k gets a share v_k of the remaining stick. The v_k
 are independent beta variables, K - 1 of them where the last component gets the rest (Dirichlet), else K.
@@ -30,6 +31,8 @@ _LEAST_TOTAL_WEIGHT = 2.0
 # Weight of a typical row below which the user is warned. Error bars are then three times too wide, if the
 # weights have been normalised.
 _LEAST_TYPICAL_WEIGHT = 0.1
+
+_LEAST_LOG_LEFT = -80.0  # Log of the mean of what broken sticks leave, below which they leave nothing.
 
 
 def require_countable(rows):
@@ -82,6 +85,22 @@ class BrokenStick:
     def expected_log(self, counts):
         """E log pi, (..., K)."""
         return self.expected_log_at(self.concentration(counts))
+
+    def expected_log_shares(self, counts):
+        """E log pi of weights that are scaled to sum to one, (K,)."""
+        return self.expected_log_shares_at(self.concentration(counts))
+
+    def expected_log_shares_at(self, concentration):
+        """The same at a posterior concentration: of weights that sum to one in any case, E log pi."""
+        return self.expected_log_at(concentration)
+
+    def log_shares_jacobian(self, counts):
+        """d `expected_log_shares` / d counts, which is Cov(log shares, log pi): (K, K)."""
+        return self.covariance_of_log(counts)
+
+    def log_shares_sensitivity(self, counts):
+        """d `expected_log_shares` / d concentration of the prior, (K,)."""
+        return self.expected_log_sensitivity(counts)
 
     def logit_variance(self, counts):
         """Var log(v/(1 - v)), a number for every break; the trigamma function is zeta(2, x)."""
@@ -228,6 +247,52 @@ class StickBreakingWeights(BrokenStick):
         log_sticks = dirichlet.expected_log(np.stack(concentration, axis=-1))
         return self.log_weights(log_sticks[..., 0], log_sticks[..., 1])
 
+    def expected_log_shares_at(self, concentration):
+        log_total, _, _ = self._log_total(*concentration)
+        return self.expected_log_at(concentration) - log_total
+
+    def log_shares_jacobian(self, counts):
+        _, of_stick, of_rest = self._log_total(*self.concentration(counts))
+        return self.covariance_of_log(counts) - (of_stick + self._earlier @ of_rest)
+
+    def log_shares_sensitivity(self, counts):
+        _, _, of_rest = self._log_total(*self.concentration(counts))
+        return self.expected_log_sensitivity(counts) - of_rest.sum()
+
+    def _log_total(self, stick, rest):
+        """E log of the sum of the weights, and its derivatives in both parameters of every break, (K,) each.
+
+        The sum is 1 - R, where R = prod_j (1 - v_j) is left. R is taken for the beta variable with the same
+        first and second moments, which it is where one component has rows to speak of behind it or none.
+        """
+        if self.n_components == 1:  # The same numbers as those of log pi, whose share is one.
+            covariance = dirichlet.covariance_of_log(np.append(stick, rest))
+            return dirichlet.expected_log(np.append(stick, rest))[0], covariance[:1, 0], covariance[:1, 1]
+        total = stick + rest
+        log_mean = -np.log1p(stick / rest).sum()  # Of R. The next is E R^2 / E R.
+        if log_mean < _LEAST_LOG_LEFT:
+            return 0.0, np.zeros_like(stick), np.zeros_like(stick)
+        log_next = -np.log1p(stick / (rest + 1.0)).sum()
+        log_spread = np.log1p(stick / (rest * (total + 1.0))).sum()  # log_next - log_mean
+        spread = np.expm1(log_spread)
+        left = -np.expm1(log_next) / spread  # R ~ Beta(left, taken)
+        taken = left * np.expm1(-log_mean)
+        value = dirichlet.expected_log(np.array([taken, left]))[0]
+        of_taken, of_left = dirichlet.covariance_of_log(np.array([taken, left]))[0]
+        slopes = []
+        for mean, following, spreads in (
+            (-1.0 / total, -1.0 / (total + 1.0), 1.0 / (total * (total + 1.0))),
+            (
+                stick / (rest * total),
+                stick / ((rest + 1.0) * (total + 1.0)),
+                -stick * (rest + total + 1.0) / (rest * total * (rest + 1.0) * (total + 1.0)),
+            ),
+        ):
+            change = -(np.exp(log_next) * following + left * np.exp(log_spread) * spreads) / spread
+            change_of_taken = change * np.expm1(-log_mean) - left * np.exp(-log_mean) * mean
+            slopes.append(of_taken * change_of_taken + of_left * change)
+        return value, *slopes
+
     def covariance_of_log(self, counts):
         """V_pi = Cov(log pi) = d E log pi / d counts, (K, K)."""
         stick, rest = self.concentration(counts)
@@ -362,11 +427,28 @@ class WeightsWithBackground(BrokenStick):
     def expected_log(self, counts):
         return self.expected_log_at(self.concentration(counts), self.of_background(counts))
 
+    def expected_log_shares_at(self, concentration, of_background):
+        of_components = self.of_components.expected_log_shares_at(concentration)
+        return self._with_background(of_components, dirichlet.expected_log(of_background))
+
+    def expected_log_shares(self, counts):
+        return self.expected_log_shares_at(self.concentration(counts), self.of_background(counts))
+
+    def log_shares_jacobian(self, counts):
+        return self._covariance_with(counts, self.of_components.log_shares_jacobian(counts[:-1]))
+
+    def log_shares_sensitivity(self, counts):
+        own = self._sensitivity_of_background(counts)
+        return self._with_background(self.of_components.log_shares_sensitivity(counts[:-1]), own)
+
     def covariance_of_log(self, counts):
         """V_pi = Cov(log pi) = d E log pi / d counts, (K + 1, K + 1)."""
+        return self._covariance_with(counts, self.of_components.covariance_of_log(counts[:-1]))
+
+    def _covariance_with(self, counts, of_components):
         which = np.append(np.ones(self.n_components, dtype=np.intp), 0)
         covariance = dirichlet.covariance_of_log(self.of_background(counts))[np.ix_(which, which)]
-        covariance[:-1, :-1] += self.of_components.covariance_of_log(counts[:-1])
+        covariance[:-1, :-1] += of_components
         return covariance
 
     def mean(self, counts):
@@ -386,8 +468,12 @@ class WeightsWithBackground(BrokenStick):
 
     def expected_log_sensitivity(self, counts):
         """d E log pi / d alpha_0, of all priors that depend on it: (K + 1,)."""
-        own = dirichlet.covariance_of_log(self.of_background(counts)) @ [1.0, self.n_components]
+        own = self._sensitivity_of_background(counts)
         return self._with_background(self.of_components.expected_log_sensitivity(counts[:-1]), own)
+
+    def _sensitivity_of_background(self, counts):
+        """d E log pi_0 and d E log(1 - pi_0) / d alpha_0, (2,)."""
+        return dirichlet.covariance_of_log(self.of_background(counts)) @ [1.0, self.n_components]
 
     def mean_sensitivity(self, counts):
         """d E pi / d alpha_0, of all priors that depend on it: (K + 1,)."""

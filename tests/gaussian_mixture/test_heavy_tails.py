@@ -13,6 +13,7 @@ from catalogue import (
     dense,
     deviations_of,
     fitted,
+    log_share_map,
     mixture,
     model_id,
     n_labels,
@@ -74,14 +75,16 @@ def test_covariance_and_influence_are_those_of_independent_refits(model):
     estimator = mixture(model).fit(X)
     refits, fit = reference(model, estimator, X)
     order, sd = order_of(model, refits.size), estimator.posterior_std_
-    np.testing.assert_allclose(refits.means(fit.factors)[order], estimator.posterior_mean_, atol=1e-7)
-    some = np.random.default_rng(1).permutation(refits.size)[:2]
-    covariance = refits.covariance(fit, order[some])[order]
+    shift, jacobian = log_share_map(estimator)
+    np.testing.assert_allclose(refits.means(fit.factors)[order] - shift, estimator.posterior_mean_, atol=1e-7)
+    n_weights = n_labels(model)
+    some = np.append(np.arange(n_weights), np.random.default_rng(1).integers(n_weights, refits.size))
+    covariance = jacobian @ refits.covariance(fit, order[some])[order] @ jacobian[np.ix_(some, some)].T
     error = np.abs(covariance - estimator.posterior_covariance_[:, some]) / np.outer(sd, sd[some])
     assert error.max() < 1e-6
     row = int(np.argmax(np.abs(X).sum(axis=1)))  # the farthest, whose scale is smallest
     for perturb, of_refits in (("weight", refits.weight_influence), ("location", refits.place_influence)):
-        expected = of_refits(fit, row)[order].reshape(len(sd), -1)
+        expected = jacobian @ of_refits(fit, row)[order].reshape(len(sd), -1)
         error = np.abs(flat_influence(model, estimator, X[[row]], perturb) - expected) / sd[:, None]
         assert error.max() < 1e-6
 

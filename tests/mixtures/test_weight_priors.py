@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 from scipy.special import digamma
 
-from sklearn_lrvb.mixtures.weight_priors import WEIGHT_PRIORS, DirichletWeights
+from sklearn_lrvb.mixtures.weight_priors import (
+    WEIGHT_PRIORS,
+    DirichletWeights,
+    StickBreakingWeights,
+    WeightsWithBackground,
+)
 
 COUNTS = np.array([30.0, 4.5, 0.2, 12.0])
 
@@ -46,7 +51,11 @@ def test_mean_and_its_jacobian(name):
 def test_sensitivities_are_derivatives_in_the_concentration(name, n_components):
     prior, step, counts = weights(name, n_components), 1e-5, COUNTS[:n_components]
     more, less = (dataclasses.replace(prior, prior_concentration=0.4 + h) for h in (step, -step))
-    for mean, sensitivity in ("expected_log", "expected_log_sensitivity"), ("mean", "mean_sensitivity"):
+    for mean, sensitivity in (
+        ("expected_log", "expected_log_sensitivity"),
+        ("expected_log_shares", "log_shares_sensitivity"),
+        ("mean", "mean_sensitivity"),
+    ):
         expected = (getattr(more, mean)(counts) - getattr(less, mean)(counts)) / (2 * step)
         np.testing.assert_allclose(getattr(prior, sensitivity)(counts), expected, rtol=1e-6, atol=1e-9)
     assert prior.mean_sensitivity(counts).sum() == pytest.approx(0.0, abs=1e-15)
@@ -117,6 +126,45 @@ def test_divergence_is_that_of_the_counts(name):
     assert prior.expectations(np.zeros(4))[1] == pytest.approx(0.0, abs=1e-13)
     gradient = differences(lambda counts: np.atleast_1d(prior.expectations(counts)[1]))[0]
     np.testing.assert_allclose(gradient, prior.covariance_of_log(COUNTS) @ COUNTS, rtol=1e-6)
+
+
+@pytest.mark.parametrize("concentration", [0.5, 2.0, 1e3])
+@pytest.mark.parametrize("noise", [False, True])
+def test_log_shares_against_draws(concentration, noise):
+    prior, rng = StickBreakingWeights(concentration, 3), np.random.default_rng(0)
+    prior = WeightsWithBackground(prior) if noise else prior
+    counts = np.array([30.0, 4.5, 8.0, 12.0])[: 3 + noise]
+    stick, rest = prior.sticks(counts)
+    v = rng.beta(stick, rest, size=(200_000, len(stick)))
+    weights, shares = (of(np.log(v), np.log1p(-v)) for of in (prior.log_weights, prior.log_shares))
+    np.testing.assert_allclose(np.exp(shares).sum(axis=1), 1, rtol=1e-12)
+    error = shares.std(axis=0) / np.sqrt(len(v))
+    assert np.all(np.abs(shares.mean(axis=0) - prior.expected_log_shares(counts)) < 4 * error)
+    jacobian, size = prior.log_shares_jacobian(counts), len(counts)
+    sampled = np.cov(shares.T, weights.T)[:size, size:]
+    scale = np.sqrt(np.outer(np.diag(np.cov(shares.T)), np.diag(np.cov(weights.T))))
+    np.testing.assert_allclose(jacobian / scale, sampled / scale, atol=0.02)
+    step = 1e-4
+    expected = [
+        (prior.expected_log_shares(counts + h) - prior.expected_log_shares(counts - h)) / (2 * step)
+        for h in step * np.eye(size)
+    ]
+    np.testing.assert_allclose(jacobian, np.transpose(expected), rtol=1e-6, atol=1e-9)
+
+
+def test_log_shares_of_many_empty_components_are_numbers():
+    prior = StickBreakingWeights(1e-12, 60)  # What is left is 1e-600 times what there is.
+    counts = np.zeros(60)
+    counts[0] = 10.0
+    assert np.all(np.isfinite(prior.log_shares_jacobian(counts)))
+    np.testing.assert_array_equal(prior.expected_log_shares(counts), prior.expected_log(counts))
+
+
+@pytest.mark.parametrize("concentration", [0.3, 1.0, 1e6])
+def test_one_components_share_is_one(concentration):
+    prior, counts = StickBreakingWeights(concentration, 1), np.array([7.0])
+    for found in (prior.expected_log_shares, prior.log_shares_jacobian, prior.log_shares_sensitivity):
+        np.testing.assert_array_equal(found(counts), 0.0)
 
 
 def test_one_component_has_weight_one():

@@ -288,6 +288,11 @@ class VariationalPosterior(OfModel):
         """E log pi, and the divergence of q(pi) from the prior."""
         return self.prior.weights.expectations(self.label_counts)
 
+    @property
+    def log_shares(self):
+        """E log pi of weights that are scaled to sum to one, (L,)."""
+        return self.prior.weights.expected_log_shares(self.label_counts)
+
     @cached_property
     def expectations(self):
         """Expectations of the weights and of the log densities: Expectations."""

@@ -147,7 +147,7 @@ class GaussianParameters(DrawnParameters):
         if issubclass(TARGETS[target], FunctionOfCovariances):
             function = TARGETS[target](self.posterior, self.origin)
             return function.of_flat(self.flat(function.source.name))
-        values = self.log_weights if target == "log_weights" else getattr(self, target)
+        values = self.log_shares if target == "log_weights" else getattr(self, target)
         if target not in ("precisions", "covariances", "scales"):
             return values.reshape(len(values), -1)
         structure = self._structure

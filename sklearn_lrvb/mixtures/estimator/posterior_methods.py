@@ -272,8 +272,7 @@ class PosteriorMethods(SamplingMethods):
             takes to converge, or 200 resamples.
 
         random_state : int, RandomState instance or None, default=None
-            Seed of these; None takes draws of the posterior that were made before, if there are any, and else
-            has a fixed seed for them.
+            Seed of these; None takes draws of the posterior that were made before, if there are any.
 
         groups : array-like of shape (n_samples,) or Dask collection, default=None
             Labels that say which rows belong together, such as patients: at least two groups, better fifty.

@@ -79,8 +79,7 @@ class SamplingMethods(FittedState):
             Number of draws, at least one.
 
         random_state : int, RandomState instance or None, default=None
-            Seed of the draws, not the estimator's own. Without one, the chains of the exact posterior are the
-            same in every session.
+            Seed of the draws, not the estimator's own; chains of the exact posterior have one if it is None.
 
         method : {'auto', 'lrvb', 'exact', 'sandwich', 'bootstrap'}, default='auto'
             'lrvb': linear response. 'exact': the exact posterior, by Markov chains that run until the slowest

@@ -289,10 +289,14 @@ class WeightTarget(Target):
     @cached_property
     def log_weight_jacobian(self):
         """d target / d E log pi, (d, L)."""
+        return self._per_log_weight(self.count_jacobian)
+
+    def _per_log_weight(self, per_count):
+        """Derivatives in E log pi, from those in the counts: (d, L)."""
         covariance = self.posterior.log_weight_covariance
         scale = np.sqrt(np.diag(covariance))
         scale = np.where(scale > 0, scale, 1.0)  # One component has V_pi = 0.
-        scaled = lstsq(covariance / np.outer(scale, scale), self.count_jacobian.T / scale[:, None])[0]
+        scaled = lstsq(covariance / np.outer(scale, scale), per_count.T / scale[:, None])[0]
         return scaled.T / scale
 
     def excess_with(self, other):
@@ -310,25 +314,31 @@ class WeightTarget(Target):
 
 
 class LogWeights(WeightTarget):
-    """E log pi."""
+    """E log pi of weights that are scaled to sum to one, as `weights_` are.
+
+    Those of a broken stick sum to less, and the scale varies too.
+    """
 
     name = "log_weights"
     entry_name = "log_weight"
     quantile = staticmethod(negative_gamma_quantile)
 
     def value(self):
-        return self.posterior.expectations.log_weights
+        return self.posterior.prior.weights.expected_log_shares(self.posterior.label_counts)
 
-    @property
+    @cached_property
     def count_jacobian(self):
-        return self.posterior.log_weight_covariance
+        return self.posterior.prior.weights.log_shares_jacobian(self.posterior.label_counts)
 
-    @property
+    @cached_property
     def log_weight_jacobian(self):
-        return np.eye(self.size)
+        if not self.count_jacobian.any():  # One component's weight is one.
+            return np.zeros((self.size, self.size))
+        of_scale = self.posterior.log_weight_covariance - self.count_jacobian  # Zero under a Dirichlet prior.
+        return np.eye(self.size) - self._per_log_weight(of_scale)
 
     def concentration_sensitivity(self):
-        return self.posterior.prior.weights.expected_log_sensitivity(self.posterior.label_counts)
+        return self.posterior.prior.weights.log_shares_sensitivity(self.posterior.label_counts)
 
 
 class Weights(WeightTarget):

@@ -20,6 +20,7 @@ from catalogue import (
     few_of,
     fitted,
     formed_information,
+    log_share_map,
     mixture,
     model_id,
     models_in_turn,
@@ -83,7 +84,8 @@ catalogue = pytest.mark.parametrize("model", MOST_MODELS, ids=model_id)
 def test_equals_the_papers_dense_formula(model, n_components):
     X = three_blobs(90, n_features=2)
     estimator = mixture(model, n_components).fit(X)
-    expected = DenseReference(estimator, X).covariance()
+    _, jacobian = log_share_map(estimator)
+    expected = jacobian @ DenseReference(estimator, X).covariance() @ jacobian.T
     sd = np.sqrt(np.abs(np.diag(expected)))
     scale = np.outer(sd, sd) + (n_components == 1) * 1e-12  # one log weight has variance zero
     error = np.abs(estimator.posterior_covariance_ - expected) / scale
@@ -100,6 +102,8 @@ def test_with_noise_it_is_that_of_independent_refits(model):
     order = np.append(np.delete(np.arange(reference.size), 2), 2)  # there the weight of noise comes last
     expected = np.empty((reference.size, reference.size))
     expected[np.ix_(order, order)] = reference.covariance(fit)
+    _, jacobian = log_share_map(estimator)
+    expected = jacobian @ expected @ jacobian.T
     sd = np.sqrt(np.diag(expected))
     assert (np.abs(estimator.posterior_covariance_ - expected) / np.outer(sd, sd)).max() < 1e-5
 

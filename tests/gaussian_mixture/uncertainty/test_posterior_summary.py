@@ -273,8 +273,26 @@ def test_what_is_certain_has_no_interval(weights):
     with np.errstate(all="raise"):
         summary = table(mixture(model, n_components=1).fit(overlapping(40)))
     assert list(summary.loc["weight[0]"]) == [1, 0, 0, 1, 1, 1]
-    if weights == "dirichlet_distribution":
-        assert list(summary.loc["log_weight[0]"]) == [0, 0, 0, 1, 0, 0]
+    assert list(summary.loc["log_weight[0]"]) == [0, 0, 0, 1, 0, 0]
+
+
+@pytest.mark.parametrize("weights", WEIGHT_PRIORS)
+@pytest.mark.parametrize("noise", [None, -6.0])
+@pytest.mark.parametrize("n_components", [1, 2])
+def test_log_weights_are_the_logarithms_of_the_weights(weights, noise, n_components):
+    model = {"weight_concentration_prior_type": weights, "weight_concentration_prior": 2.0, "noise": noise}
+    estimator = mixture(model, n_components).fit(overlapping(400))
+    of_weights, of_logs = (
+        estimator.posterior_summary(target=target, method="lrvb") for target in ("weights", "log_weights")
+    )
+    weights, logs = (table["mean"].to_numpy() for table in (of_weights, of_logs))
+    # To second order E log pi = log E pi - Var(log pi) / 2.
+    variances = of_logs["mean_field_sd"].to_numpy() ** 2
+    np.testing.assert_allclose(np.log(weights) - logs, 0.5 * variances, rtol=0.3, atol=1e-12)
+    np.testing.assert_allclose(of_logs["sd"] * weights, of_weights["sd"], rtol=0.3, atol=1e-12)
+    draws = np.log(estimator.sample_posterior(4000, random_state=0, method="lrvb")["weights"])
+    np.testing.assert_allclose(draws.std(axis=0), of_logs["sd"], rtol=0.3, atol=1e-12)
+    assert np.all(np.abs(draws.mean(axis=0) - logs) <= 0.2 * draws.std(axis=0) + 1e-12)
 
 
 @pytest.mark.parametrize("model", MODELS[::12], ids=model_id)

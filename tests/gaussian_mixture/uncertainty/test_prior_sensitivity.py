@@ -26,7 +26,6 @@ from catalogue import (
     use_information,
     values_of,
 )
-from scipy.special import polygamma
 from sklearn.exceptions import NotFittedError
 
 from sklearn_lrvb import LRVBGaussianMixture
@@ -154,10 +153,8 @@ def test_closed_forms_of_one_component(covariance_type, weights):
 
     for name, gradient in estimator.prior_sensitivity("weights", per_std=True).items():
         np.testing.assert_array_equal(gradient, 0, err_msg=name)  # not 0 / 0
-    sticks = -polygamma(1, 1.0 + len(X) + 0.7) if weights == "dirichlet_process" else 0.0
-    of_log = estimator.prior_sensitivity("log_weights")
-    np.testing.assert_allclose(of_log["weight_concentration_prior"], [sticks], rtol=1e-12, atol=1e-18)
-    np.testing.assert_allclose(of_log["degrees_of_freedom_prior"], 0, atol=1e-17)
+    for name, gradient in estimator.prior_sensitivity("log_weights", per_std=True).items():
+        np.testing.assert_array_equal(gradient, 0, err_msg=name)
 
 
 @catalogue
