@@ -210,7 +210,7 @@ mixtures/conclusions/partitions.py : gm/test_partition_posterior.py
 mixtures/posterior_sampling/row_labels.py : mixtures/posterior_sampling/test_row_labels.py
   UniformStream(self._seed + number, batch.start) => UniformStream(self._seed, batch.start)
 mixtures/weight_priors.py : mixtures/test_weight_priors.py gm/test_noise.py gm/uncertainty/test_prior_sensitivity.py
-  own = dirichlet.covariance_of_log(self.of_background(counts)) @ [1.0, self.n_components] => own = dirichlet.covariance_of_log(self.of_background(counts)) @ [1.0, 1.0]
+  return dirichlet.covariance_of_log(self.of_background(counts)) @ [1.0, self.n_components] => return dirichlet.covariance_of_log(self.of_background(counts)) @ [1.0, 1.0]
   of_components = own[1] / own.sum() * self.of_components.mean(counts[:-1]) => of_components = self.of_components.mean(counts[:-1])
 gm/posterior/background.py : gm/test_noise.py gm/test_missing_values.py
   seen_shares * (self.log_density + half_log_determinant) => seen_shares * self.log_density

@@ -155,6 +155,19 @@ class Tables(Target):
         kinds = self.kinds
         return [(kinds == kind, _QUANTILES.get(str(kind), normal_quantile)) for kind in np.unique(kinds)]
 
+    def has_moments(self, counts):
+        exist, kinds = super().has_moments(counts), self.kinds
+        for family in self.posterior.prior.families:
+            if "degrees_of_freedom_prior" in family.prior_numbers:  # Means are Student's t.
+                freedom = family.prior_number("degrees_of_freedom_prior") + counts.min(axis=0)
+                by_class = np.stack([freedom > 1.0, freedom > 2.0])
+                by_entry = np.repeat(by_class, self.size // self.n_units, axis=1)
+                exist &= by_entry | ~np.isin(kinds, family.estimates)
+        return exist
+
+    def is_positive(self):
+        return self.kinds == "sd"
+
     def _excesses(self):
         """By family, (K, c, q, q)."""
         of_q = self._by_family("covariance")

@@ -15,6 +15,7 @@ import pandas as pd
 _ABOVE, _BELOW = ("fit",), ("note", "prior", "columns")
 
 COLUMNS = ("mean", "sd", "mean_field_sd", "ratio", "lower", "upper")
+MEDIAN = "median"  # One more column, where some rows have no variance.
 
 # A row is written with exponents where its mean and standard deviation are below the first number, or one of
 # them is not below the second.
@@ -24,12 +25,26 @@ _LEAST_PLAIN, _LARGEST_PLAIN = 1e-4, 1e7
 def summary_rows(labels, mean, sd, mean_field_sd, ends):
     """Rows of the table, labelled: numbers (n,), and the lower and the upper ends of intervals.
 
-    The ratio of the standard deviations is 1 where that by mean field is zero or infinite.
+    The ratio of the standard deviations is 1 where that by mean field is zero, and NaN where one is infinite.
     """
-    comparable = (mean_field_sd > 0) & np.isfinite(mean_field_sd)
-    ratio = np.divide(sd, mean_field_sd, out=np.ones_like(sd), where=comparable)
+    ratio = np.where(np.isfinite(sd) & np.isfinite(mean_field_sd), 1.0, np.nan)
+    np.divide(sd, mean_field_sd, out=ratio, where=(mean_field_sd > 0) & np.isfinite(ratio))
     columns = zip(COLUMNS, (mean, sd, mean_field_sd, ratio, *ends), strict=True)
     return pd.DataFrame(dict(columns), labels)
+
+
+def without_moments(summary):
+    """A sentence on the rows of a table that have no variance; empty where there are none."""
+    names = summary.index[np.isinf(summary["sd"])]
+    if not len(names):
+        return ""
+    has, others = "has", ""
+    if len(names) > 1:
+        has, others = "have", f" and {len(names) - 1} more"
+    return (
+        f" {names[0]}{others} {has} no variance (sd is inf; a mean that does not exist is inf or NaN), as a "
+        "component may have so few rows that the prior decides: take the median and the interval."
+    )
 
 
 class PosteriorSummary(pd.DataFrame):
@@ -87,14 +102,21 @@ class PosteriorSummary(pd.DataFrame):
             for place, numbers in enumerate(own.itertuples(index=False))
         ]
         rounded = pd.DataFrame(rows, index=self.index, columns=COLUMNS)
-        return pd.concat([rounded, plain.iloc[:, len(COLUMNS) :]], axis=1)
+        others = plain.iloc[:, len(COLUMNS) :]
+        if list(others.columns) == [MEDIAN]:
+            medians = zip(others[MEDIAN], own["sd"], strict=True)
+            rounded[MEDIAN] = [_rounded(median, sd, is_plain=True) for median, sd in medians]
+            return rounded
+        return pd.concat([rounded, others], axis=1)
 
 
 def _rounded_row(mean, sd, mean_field_sd, ratio, lower, upper):
     """The numbers of a row as text."""
-    is_plain = _LEAST_PLAIN <= max(abs(mean), sd) < _LARGEST_PLAIN
+    sizes = [size for size in (abs(mean), sd) if math.isfinite(size)]
+    is_plain = _LEAST_PLAIN <= max(sizes, default=1.0) < _LARGEST_PLAIN
     mean, lower, upper, sd = (_rounded(number, sd, is_plain) for number in (mean, lower, upper, sd))
-    return mean, sd, _rounded(mean_field_sd, mean_field_sd, is_plain), f"{ratio:.2f}", lower, upper
+    ratio = "NaN" if math.isnan(ratio) else f"{ratio:.2f}"
+    return mean, sd, _rounded(mean_field_sd, mean_field_sd, is_plain), ratio, lower, upper
 
 
 def _rounded(number, sd, is_plain):

@@ -46,7 +46,8 @@ def cells(row):
         ((INF, INF, INF, 1.0, 0.012345, 123456.0), "inf inf inf 1.00 0.0123 1.23e+05"),
         ((NAN, INF, INF, 1.0, -12.345, 12.345), "NaN inf inf 1.00 -12.3 12.3"),
         ((0.25, 0.05, INF, 1.0, 0.15, 0.35), "0.250 0.050 inf 1.00 0.150 0.350"),
-        ((0.0, 0.0, 0.0, NAN, 0.0, 0.0), "0 0 0 nan 0 0"),
+        ((0.0, 0.0, 0.0, NAN, 0.0, 0.0), "0 0 0 NaN 0 0"),
+        ((2.345, INF, 0.1234, NAN, 1.0, 5.0), "2.35 inf 0.12 NaN 1 5"),
     ],
 )
 def test_rows_have_the_digits_that_are_known(row, expected):

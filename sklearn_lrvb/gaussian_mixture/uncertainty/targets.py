@@ -38,7 +38,25 @@ class GaussianTarget(Target):
     A unit is a component, or a precision group for targets that depend on quadratic coefficients.
 
     Parameters are those of `Target`; ``block`` is one of {"linear", "quadratic", "tail"}.
+
+    Attributes
+    ----------
+    freedom_needed : tuple of two int, or None where moments always exist
+        The degrees of freedom of a Wishart matrix beyond its size, of which an entry needs more for its mean
+        and for its variance.
     """
+
+    freedom_needed: tuple[int, int] | None = None
+
+    def has_moments(self, counts):
+        if self.freedom_needed is None:
+            return super().has_moments(counts)
+        structure, prior = self.posterior.structure, self.posterior.prior
+        rows = counts.sum(axis=1, keepdims=True) if structure.shares_precision else counts
+        freedom = prior.degrees_of_freedom + structure.power * rows.min(axis=0)
+        beyond = freedom - structure.wisharts.block_size
+        by_group = np.stack([beyond > needed for needed in self.freedom_needed])
+        return np.repeat(by_group, self.size // len(freedom), axis=1)
 
     def counts(self):
         counts = self.posterior.counts
@@ -58,6 +76,7 @@ class Means(GaussianTarget):
 
     name = "means"
     entry_name = "mean"
+    freedom_needed = 0, 1
     block = "linear"
     n_feature_axes = 1
 
@@ -175,7 +194,11 @@ class Scales(MatrixTarget):
     name = "scales"
     entry_name = "scale"
     has_own_margins = True
+    freedom_needed = 1, 3
     quantile = staticmethod(reciprocal_gamma_quantile)
+
+    def is_positive(self):
+        return self.on_diagonal()
 
     def value(self):
         return self.posterior.structure.reported(

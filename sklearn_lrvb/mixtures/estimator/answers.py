@@ -22,7 +22,7 @@ from sklearn_lrvb.mixtures.posterior_sampling.likelihood import deviations_of_ro
 from sklearn_lrvb.mixtures.posterior_sampling.sampler import PosteriorSampler
 from sklearn_lrvb.mixtures.refit import refitted
 from sklearn_lrvb.mixtures.uncertainty.groups import sampling_variation
-from sklearn_lrvb.mixtures.uncertainty.margins import FamilyMargins
+from sklearn_lrvb.mixtures.uncertainty.margins import FamilyMargins, with_moments_that_exist
 from sklearn_lrvb.mixtures.uncertainty.targets import (
     NoCovarianceError,
     covariance,
@@ -163,10 +163,21 @@ class Exact(Answer):
         return self.mixture._tracked(quantity.method, deviations)
 
     def covariance(self, targets, n_draws):
-        return self._draws(n_draws).covariance(targets)
+        covariance = self._draws(n_draws).covariance(targets)
+        parts = [self.uncertainty.targets[name] for name in targets]
+        without = np.concatenate([~part.has_moments(self._least_rows)[1] for part in parts])
+        covariance[without], covariance[:, without] = np.nan, np.nan
+        covariance[without, without] = np.inf
+        return covariance
+
+    @property
+    def _least_rows(self):
+        """Rows of the components under draws with few, (n, K), less half a row: that of rounding."""
+        return self.exact.few_counts - 0.5
 
     def margins_of(self, targets, n_draws):
-        return self._draws(n_draws).margins
+        draws, known = self._draws(n_draws), self.uncertainty.targets
+        return lambda name: with_moments_that_exist(draws.margins(name), known[name], self._least_rows)
 
     def parameters(self, n_draws, random_state):
         drawn = self._draws(n_draws).parameters

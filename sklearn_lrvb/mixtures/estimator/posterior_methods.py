@@ -387,9 +387,9 @@ class PosteriorMethods(SamplingMethods):
 
             It is displayed rounded; its numbers have all digits. ``summary.attrs`` has what is said above and
             below: "fit" describes the fit, "note" says how good the table is, "prior" whether the prior
-            matters, "columns" which columns mislead. (Theory page "Error bars of the mixture".) With next to
-            no rows, mean and sd of covariances are infinite or NaN. Student's t has none with two degrees of
-            freedom or fewer: ``target=None`` leaves out sds; by 'lrvb' intervals then have no upper end.
+            matters, "columns" which columns mislead. (Theory page "Error bars of the mixture".) With too few
+            rows sd is inf, and inf or NaN a mean that does not exist; "median" is then a column. Student's t with
+            two degrees of freedom or fewer has no sds; by 'lrvb' intervals then have no upper end.
 
         Raises
         ------
@@ -426,12 +426,17 @@ class PosteriorMethods(SamplingMethods):
         require_interval(interval)
         holding(counts, min_count)
         pd = required_pandas("posterior_summary")
-        from sklearn_lrvb.reports.posterior_summary import PosteriorSummary, summary_rows
+        from sklearn_lrvb.reports.posterior_summary import (
+            MEDIAN,
+            PosteriorSummary,
+            summary_rows,
+            without_moments,
+        )
 
         uncertainty.require_sizes(targets)
         answer = self._answer(method, X, sample_weight, random_state, (groups, strata, strata_sizes))
         margins_of = answer.margins_of(targets, n_draws)
-        of_mean_field, parts, left_out = uncertainty.of_mean_field, {}, ""
+        of_mean_field, parts, of_all, left_out = uncertainty.of_mean_field, {}, {}, ""
         for name in targets:
             try:
                 margins, mean_field = margins_of(name), uncertainty.margins(name, of_mean_field)
@@ -442,10 +447,14 @@ class PosteriorMethods(SamplingMethods):
                 continue
             labels, ends = known[name].labels(self._feature_names), margins.interval(interval)
             rows = summary_rows(labels, margins.mean, margins.deviation, mean_field.deviation, ends)
-            parts[name] = rows[known[name].is_reported(min_count)]
+            kept = known[name].is_reported(min_count)
+            parts[name], of_all[name] = rows[kept], (margins, kept)
         summary = PosteriorSummary(pd.concat(parts.values()))
+        if not np.isfinite(summary["sd"]).all():
+            medians = [margins.interval(0.0)[0][kept] for margins, kept in of_all.values()]
+            summary[MEDIAN] = np.concatenate(medians)
         summary.attrs["fit"] = f"{self._in_a_line(min_count)} Error bars by method={answer.name!r}."
-        summary.attrs["note"] = answer.note + left_out
+        summary.attrs["note"] = answer.note + left_out + without_moments(summary)
         summary.attrs["prior"] = prior_reading(uncertainty, self._feature_names, list(parts))
         summary.attrs["columns"] = " ".join(self._column_notes)
         return summary

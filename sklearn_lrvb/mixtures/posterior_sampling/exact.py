@@ -24,6 +24,7 @@ from sklearn_lrvb.mixtures.posterior_sampling.chain_draws import ChainDraws
 from sklearn_lrvb.mixtures.posterior_sampling.chains import N_CHAINS, Scans
 from sklearn_lrvb.mixtures.posterior_sampling.draws import DrawArrays
 from sklearn_lrvb.mixtures.posterior_sampling.labels import in_mode
+from sklearn_lrvb.mixtures.posterior_sampling.likelihood import expected_counts
 from sklearn_lrvb.row_blocks import untracked
 
 _BLOCKS = (4, 8, 12, 24, 48, 96)  # Scans. The first block finds the number of steps of a trajectory.
@@ -36,6 +37,8 @@ _SHARE_FOR_WEIGHTS = 0.5
 # doubled with every block.
 _LEAST_HOPE = 0.5
 _LARGEST_SHARE_AWAY = 0.5  # Of draws that are left out as another mode; where there are more, all are kept.
+
+_FEW_ROWS = 30.0  # A component whose share is not below so many rows has more than the few that moments need.
 
 # Shares of accepted trajectories beyond which the number of steps changes: by the third and fourth number
 # after each scan of the first block, and by one after each later block.
@@ -64,6 +67,9 @@ class ExactPosterior:
         Independent draws that those of the slowest parameter are worth: of components that hold rows, and of
         all weights.
     has_converged : bool, whether the draws are enough
+    few_counts : (n, K)
+        Expected rows of the components under those draws in which one may have few; infinite in one row where
+        there are no such draws.
     """
 
     def __init__(self, sampler, rows, seed, state="wrong", tracked=untracked):
@@ -74,6 +80,7 @@ class ExactPosterior:
         with sampler.threads():
             for _ in tracked(self._blocks(rows), sum(_BLOCKS)):
                 pass
+            self.few_counts = self._few_counts(rows)
 
     def _blocks(self, rows):
         """Run the chains until they have converged, or cannot do so in time; yield after every scan."""
@@ -107,6 +114,14 @@ class ExactPosterior:
         progress = min(of_occupied, of_weights / _SHARE_FOR_WEIGHTS) / self._least_draws
         self.has_converged = progress >= 1.0
         return progress
+
+    def _few_counts(self, rows):
+        parameters, n_components = self.draws.parameters, self._sampler.posterior.n_components
+        smallest = parameters.weights[:, :n_components].min(axis=1) * rows.total_weight
+        some = np.flatnonzero(smallest < _FEW_ROWS)
+        if not some.size:
+            return np.full((1, n_components), np.inf)
+        return expected_counts(rows, parameters.with_draws(parameters.draws[some]))[:, :n_components]
 
     def _draws_of(self, scans):
         """The draws of some scans in the mode of the fit, ChainDraws, and the share of the others."""

@@ -92,6 +92,14 @@ def log_likelihood(rows, parameters):
     )
 
 
+def expected_counts(rows, parameters):
+    """Expected number of rows with every label under every draw, (n_draws, L)."""
+    batches_of_draws = _in_batches(parameters, parameters.log_weights)
+    return np.concatenate(
+        [rows.total(likelihood.counts, likelihood.workload) for _, likelihood in batches_of_draws]
+    )
+
+
 def log_likelihood_and_moments(rows, parameters):
     """Log likelihood (n_draws,), and sums of responsibility times the statistics (n_draws, L, F)."""
     batches_of_draws = _in_batches(parameters, parameters.log_weights)
@@ -179,6 +187,14 @@ class LikelihoodOfDraws(ABC):
         """The log likelihood of a block, (n_draws,)."""
         normalized = (_normalized(log_densities)[1] for _, _, log_densities in self.in_batches(block))
         return np.concatenate([block.weighted(log_likelihood).sum(axis=1) for log_likelihood in normalized])
+
+    def counts(self, block):
+        """Expected number of rows of a block with every label, (n_draws, L)."""
+        parts = []
+        for _, _, log_densities in self.in_batches(block):
+            log_densities *= block.weighted(1.0 / _normalized(log_densities)[0])
+            parts.append(log_densities.sum(axis=2).T)
+        return np.concatenate(parts)
 
     def sums_and_moments(self, block):
         """The log likelihood (n_draws,) and the weighted sums of statistics (n_draws, L, F) of a block."""

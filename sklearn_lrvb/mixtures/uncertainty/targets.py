@@ -141,6 +141,19 @@ class Target(ABC):
         """Expected number of rows of the component, or of all that share it, of each flat entry, (d,)."""
         return np.repeat(self.posterior.counts, self.size // self.n_units)
 
+    def has_moments(self, counts):
+        """Whether the flat entries have a mean, and a variance, given the components' rows: bool (2, d).
+
+        Parameters
+        ----------
+        counts : (n, K), which may be less than zero; all of the n are asked to be enough
+        """
+        return np.ones((2, self.size), dtype=bool)
+
+    def is_positive(self):
+        """Which flat entries are positive, so that their mean is infinite where there is none: bool (d,)."""
+        return np.zeros(self.size, dtype=bool)
+
     def informing_counts(self):
         """Expected number of rows that inform each flat entry, (d,)."""
         return self.counts()

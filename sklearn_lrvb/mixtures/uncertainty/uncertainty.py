@@ -21,7 +21,11 @@ from sklearn_lrvb.linear_response.solvers import information_from_arrays
 from sklearn_lrvb.mixtures.e_step import e_step
 from sklearn_lrvb.mixtures.entries import Entries
 from sklearn_lrvb.mixtures.uncertainty.influence import robust_covariance
-from sklearn_lrvb.mixtures.uncertainty.margins import EntryMargins, FamilyMargins
+from sklearn_lrvb.mixtures.uncertainty.margins import (
+    EntryMargins,
+    FamilyMargins,
+    with_moments_that_exist,
+)
 from sklearn_lrvb.mixtures.uncertainty.targets import covariance, joint_coordinates, variance
 from sklearn_lrvb.row_blocks import batches, blas_threads, untracked
 
@@ -174,7 +178,7 @@ class PosteriorUncertainty:
 
         Returns
         -------
-        margins : FamilyMargins, or what `MixtureModel.own_margins` returns
+        margins : FamilyMargins or PartialMargins, or what `MixtureModel.own_margins` returns
         """
         target = self.targets[name]
         if isinstance(name, Entries) and len(name.terms) == 1:
@@ -185,7 +189,8 @@ class PosteriorUncertainty:
             with self.source.threads():
                 return self._model.own_margins(target, used)
         deviation = self.flat_std(name, information)
-        return FamilyMargins(target.flat_value(), deviation, target.families())
+        margins = FamilyMargins(target.flat_value(), deviation, target.families())
+        return with_moments_that_exist(margins, target, self.fitted.posterior.counts[None])
 
     def require_sizes(self, names):
         """Raise MemoryError where the standard deviations of one of these targets need too large a matrix."""
