@@ -88,7 +88,7 @@ def test_deviations_are_those_of_the_posterior_by_quadrature(seed):
 def test_deviations_are_those_of_the_draws():
     mixture, X = heavy_tailed()
     probabilities, scores = both(mixture, X)
-    draws = mixture.sample_posterior(1024, random_state=0, method="exact")
+    draws = mixture.sample_posterior(n_draws=1024, random_state=0, method="exact")
     weights, means, scales = (draws[name][:, None] for name in ("weights", "means", "scales"))
     of_components = stats.t.logpdf(X, 5.0, means[..., 0], np.sqrt(scales[..., 0, 0]))
     of_noise = np.full((*of_components.shape[:2], 1), -6.0)
@@ -107,7 +107,7 @@ def test_deviations_of_latent_classes_are_those_of_the_draws():
     mixture = LRVBLatentClassMixture(n_components=2, random_state=0).fit(X)
     probabilities, scores = both(mixture, X)
     assert not np.allclose(probabilities, both(mixture, X, method="lrvb")[0], rtol=0.2)
-    draws = mixture.sample_posterior(1024, random_state=0, method="exact")
+    draws = mixture.sample_posterior(n_draws=1024, random_state=0, method="exact")
     log_densities = np.log(draws["weights"])[:, None]
     for column, values in enumerate(X.T):
         places = np.searchsorted(["no", "yes"], values)
@@ -143,13 +143,13 @@ def test_a_fit_without_its_rows_says_that_it_cannot_check():
     with pytest.raises(ValueError, match="needs the training rows"):
         of_pickle.score_samples(PLACES, return_std=True, method="exact")
     of_pickle.posterior_check(X)
-    with pytest.warns(UserWarning, match=r"may be wrong.* posterior_summary\(X=X\)"):
+    with pytest.warns(UserWarning, match=r"may be wrong.* posterior_summary\(X\)"):
         of_pickle.score_samples(PLACES, return_std=True)
     of_pickle.posterior_summary(X=X)  # The table makes draws, which are kept, though fewer.
     for found, of_more in zip(both(of_pickle, PLACES), expected, strict=True):
         np.testing.assert_allclose(found, of_more, rtol=0.3)
     with pytest.raises(ValueError, match="draws of the exact posterior are kept, and 9999 need"):
-        of_pickle.sample_posterior(9999)
+        of_pickle.sample_posterior(n_draws=9999)
 
 
 def test_a_good_check_is_remembered():

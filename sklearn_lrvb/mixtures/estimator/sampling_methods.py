@@ -221,7 +221,7 @@ class SamplingMethods(FittedState):
             return None
         if rows is None:
             return (
-                f"{check.verdict} The exact posterior needs the training rows: posterior_summary(X=X), with "
+                f"{check.verdict} The exact posterior needs the training rows: posterior_summary(X), with "
                 "these, computes it."
             )
         seconds = seconds_of_exact(sampler.posterior, rows.n_samples, check.state)

@@ -292,7 +292,7 @@ def test_log_weights_are_the_logarithms_of_the_weights(weights, noise, n_compone
     variances = of_logs["mean_field_sd"].to_numpy() ** 2
     np.testing.assert_allclose(np.log(weights) - logs, 0.5 * variances, rtol=0.3, atol=1e-12)
     np.testing.assert_allclose(of_logs["sd"] * weights, of_weights["sd"], rtol=0.3, atol=1e-12)
-    draws = np.log(estimator.sample_posterior(4000, random_state=0, method="lrvb")["weights"])
+    draws = np.log(estimator.sample_posterior(n_draws=4000, random_state=0, method="lrvb")["weights"])
     np.testing.assert_allclose(draws.std(axis=0), of_logs["sd"], rtol=0.3, atol=1e-12)
     assert np.all(np.abs(draws.mean(axis=0) - logs) <= 0.2 * draws.std(axis=0) + 1e-12)
 

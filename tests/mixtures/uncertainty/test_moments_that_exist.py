@@ -79,7 +79,9 @@ def test_what_may_lose_its_rows_has_no_variance():
         assert row["lower"] < row["median"] < row["upper"] < np.inf
     assert "mean[0,x0] and 1 more have no variance" in table.attrs["note"]
     assert " inf " in repr(table) and "NaN" in repr(table)
-    covariance = mixture.get_posterior_covariance(["weights", "means"], "exact", X=X, random_state=0)
+    covariance = mixture.get_posterior_covariance(
+        X, target=["weights", "means"], method="exact", random_state=0
+    )
     assert covariance[2, 2] == np.inf and np.isnan(covariance[2, :2]).all()
     assert np.isfinite(covariance[:2, :2]).all()
 
