@@ -136,7 +136,7 @@ def test_predictions_take_the_way_of_the_table(monkeypatch):
 def test_a_fit_without_its_rows_says_that_it_cannot_check():
     mixture, X = noisy(0)
     expected = both(mixture, PLACES)
-    of_pickle = pickle.loads(pickle.dumps(mixture))
+    of_pickle = pickle.loads(pickle.dumps(noisy(0)[0]))
     with pytest.warns(UserWarning, match=r"not checked: posterior_check\(X\)"):
         found = of_pickle.score_samples(PLACES, return_std=True)[1]
     np.testing.assert_allclose(found, both(mixture, PLACES, method="lrvb")[1])
@@ -159,6 +159,8 @@ def test_a_good_check_is_remembered():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert_same(both(of_pickle, X[:9]), both(mixture, X[:9]))
+        again = pickle.loads(pickle.dumps(mixture))  # Now it has been checked, and a pickle says so.
+        assert_same(both(again, X[:9]), both(mixture, X[:9]))
 
 
 def test_the_same_question_has_the_same_answer_whatever_was_asked_in_between():

@@ -110,8 +110,8 @@ class LinearResponse(Answer):
     @property
     def is_doubtful(self):
         """Whether there is an exact posterior, and no check that has called linear response good."""
-        check = self.uncertainty.check
-        is_good = check is not None and check.state == "good"
+        verdict = self.uncertainty.verdict
+        is_good = verdict is not None and verdict.state == "good"
         return not is_good and PosteriorSampler(self.uncertainty).why_not_exact() is None
 
     def deviations_of_rows(self, rows, quantity, shape):

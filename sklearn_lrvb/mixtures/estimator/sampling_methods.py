@@ -167,8 +167,10 @@ class SamplingMethods(FittedState):
         if rows is not None:
             uncertainty.source.check_training_rows(rows)
         if method == "lrvb":
-            known = uncertainty.check
-            note = "Linear response; posterior_check says how good it is." if known is None else known.verdict
+            known = uncertainty.verdict
+            note = (
+                "Linear response; posterior_check says how good it is." if known is None else known.sentence
+            )
             return LinearResponse(self, rows, note)
         known_rows = uncertainty.source.training_rows() if rows is None else rows
         sampler = PosteriorSampler(uncertainty, known_rows)
@@ -203,7 +205,7 @@ class SamplingMethods(FittedState):
 
     def _note_of_linear_response(self, sampler, rows, random_state):
         """What to say of linear response where "auto" takes it; None where it takes the exact posterior."""
-        n_parameters, is_known = sampler.posterior.n_coefficients, self._uncertainty.check is not None
+        n_parameters, is_known = sampler.posterior.n_coefficients, self._uncertainty.verdict is not None
         reason = sampler.why_not_exact()
         if reason is not None:
             return f"Linear response, not checked. {reason}"
@@ -214,20 +216,20 @@ class SamplingMethods(FittedState):
                 f"Linear response, not checked: it has {n_parameters} parameters, and a check of more than "
                 f"{_MOST_PARAMETERS} takes minutes. posterior_check(X) makes it."
             )
-        check = self._known_check(sampler, rows)
-        if check.state == "good":
-            return check.verdict
+        verdict = self._known_verdict(sampler, rows)
+        if verdict.state == "good":
+            return verdict.sentence
         if self._kept_exact(random_state) is not None:
             return None
         if rows is None:
             return (
-                f"{check.verdict} The exact posterior needs the training rows: posterior_summary(X), with "
+                f"{verdict.sentence} The exact posterior needs the training rows: posterior_summary(X), with "
                 "these, computes it."
             )
-        seconds = seconds_of_exact(sampler.posterior, rows.n_samples, check.state)
+        seconds = seconds_of_exact(sampler.posterior, rows.n_samples, verdict.state)
         if seconds > _MOST_SECONDS:
             return (
-                f"{check.verdict} The exact posterior would take about {seconds / 60.0:.0f} "
+                f"{verdict.sentence} The exact posterior would take about {seconds / 60.0:.0f} "
                 'minutes: ask for it by method="exact".'
             )
         return None
@@ -245,7 +247,7 @@ class SamplingMethods(FittedState):
             # Without a seed of the user's the fit has one: its answers are the same in every session.
             generator = check_random_state(0 if random_state is None else random_state)
             seed = int(generator.randint(2**63, dtype=np.uint64))
-            state = self._known_check(sampler, rows).state
+            state = self._known_verdict(sampler, rows).state
             found = self._tracked(
                 "exact_posterior", lambda tracked: ExactPosterior(sampler, rows, seed, state, tracked)
             )
@@ -266,11 +268,11 @@ class SamplingMethods(FittedState):
             return next((found for seed, found in kept if seed == random_state), None)
         return kept[0][1] if random_state is None and kept else None
 
-    def _known_check(self, sampler, rows):
-        """The fit's `PosteriorCheck`, made once."""
-        if self._uncertainty.check is None:
-            self._uncertainty.check = self._check(sampler, rows, 0, np.random.RandomState(0))
-        return self._uncertainty.check
+    def _known_verdict(self, sampler, rows):
+        """The `Verdict` of the fit's check, made once."""
+        if self._uncertainty.verdict is None:
+            self._uncertainty.verdict = self._check(sampler, rows, 0, np.random.RandomState(0)).decided
+        return self._uncertainty.verdict
 
     def _check(self, sampler, rows, n_draws, random_state):
         return self._tracked(
@@ -360,8 +362,8 @@ class SamplingMethods(FittedState):
                 f"{LEAST_DRAWS} or more. (a) Ask for 4000. (b) n_draws=0 checks without."
             )
         check = self._check(sampler, rows, int(n_draws), check_random_state(random_state))
-        if uncertainty.check is None:  # The first one decides, so that answers do not change.
-            uncertainty.check = check
+        if uncertainty.verdict is None:  # The first one decides, so that answers do not change.
+            uncertainty.verdict = check.decided
         return check
 
     def to_arviz(

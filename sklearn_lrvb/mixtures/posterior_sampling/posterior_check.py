@@ -110,7 +110,7 @@ class PosteriorCheck(SentenceAndNumbers):
     @property
     def state(self) -> str:
         """How good linear response is: "good", "rough" or "wrong"."""
-        return self._verdict.state
+        return self.decided.state
 
     @property
     def recommendation(self) -> str:
@@ -120,10 +120,11 @@ class PosteriorCheck(SentenceAndNumbers):
     @property
     def verdict(self) -> str:
         """The state in a sentence."""
-        return self._verdict.sentence
+        return self.decided.sentence
 
     @property
-    def _verdict(self):
+    def decided(self) -> Verdict:
+        """What `state` and `verdict` are read from: Verdict."""
         # The variance grows with the number of parameters though each error bar stays as right as it is.
         scale = np.sqrt(max(1.0, self.is_of_occupied.sum() / _FEW_PARAMETERS))
         return Verdict(self._largest_shift, self.log_ratio_variance / scale)

@@ -28,6 +28,7 @@ from sklearn_lrvb.mixtures.uncertainty.margins import (
 )
 from sklearn_lrvb.mixtures.uncertainty.targets import covariance, joint_coordinates, variance
 from sklearn_lrvb.row_blocks import batches, blas_threads, untracked
+from sklearn_lrvb.verdict import Verdict
 
 # Distance from the optimum, in posterior standard deviations, above which linear response warns of its error.
 _FAR_FROM_OPTIMUM = 0.1
@@ -71,7 +72,7 @@ class PosteriorUncertainty:
         self.targets = fitted.targets
         self._model = fitted.posterior.model
         self._std = {}
-        self.check = None  # The `PosteriorCheck` of the fit, once somebody has needed it,
+        self.verdict = None  # The `Verdict` of the fit's `PosteriorCheck`, once somebody has needed it,
         self.exact = ()  # and the first and the last `ExactPosterior`, with their seeds,
         self.labels = None  # and the labels of the training rows.
 
@@ -79,13 +80,16 @@ class PosteriorUncertainty:
         """Builtins and arrays from which `from_state` rebuilds this object."""
         state = self.source.to_state()
         # Without the information the standard deviations that are known cannot be computed again.
-        return {**state, "std": dict(self._std) if state["information"] is None else {}}
+        std = dict(self._std) if state["information"] is None else {}
+        return {**state, "std": std, "verdict": None if self.verdict is None else asdict(self.verdict)}
 
     @classmethod
     def from_state(cls, state, fitted):
         """The object that `to_state` described."""
         uncertainty = cls(fitted, InformationSource.from_state(state, fitted))
         uncertainty._std = {target: read_only(std) for target, std in state["std"].items()}
+        verdict = state.get("verdict")  # Older pickles have none.
+        uncertainty.verdict = None if verdict is None else Verdict(**verdict)
         return uncertainty
 
     # Covariances.
