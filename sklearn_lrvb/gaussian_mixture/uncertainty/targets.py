@@ -335,6 +335,7 @@ class StandardDeviations(FunctionOfCovariances):
 
     name = "standard_deviations"
     entry_name = "sd"
+    freedom_needed = 0, 1
     n_feature_axes = 1
     has_own_margins = True
     quantile = staticmethod(log_normal_quantile)
@@ -346,6 +347,9 @@ class StandardDeviations(FunctionOfCovariances):
         structure = posterior.structure
         groups = () if structure.shares_precision else (self.n_units,)
         self._shape = (*groups, *structure.prior_shape[:1])
+
+    def is_positive(self):
+        return np.ones(self.size, dtype=bool)
 
     def of_entries(self, entries):
         return np.sqrt(entries[..., self.variances])

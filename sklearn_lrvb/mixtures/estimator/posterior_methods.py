@@ -388,8 +388,8 @@ class PosteriorMethods(SamplingMethods):
             It is displayed rounded; its numbers have all digits. ``summary.attrs`` has what is said above and
             below: "fit" describes the fit, "note" says how good the table is, "prior" whether the prior
             matters, "columns" which columns mislead. (Theory page "Error bars of the mixture".) With too few
-            rows sd is inf, and inf or NaN a mean that does not exist; "median" is then a column. Student's t with
-            two degrees of freedom or fewer has no sds; by 'lrvb' intervals then have no upper end.
+            rows sd is inf, a mean that does not exist inf or NaN, and "median" a column. Student's t with two
+            degrees of freedom or fewer has no sds; by 'lrvb' intervals then have no upper end.
 
         Raises
         ------

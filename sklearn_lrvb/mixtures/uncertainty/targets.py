@@ -436,6 +436,13 @@ class Combination(Target):
     def counts(self):
         return np.min([part.counts()[[entry]] for part, entry, _ in self._terms], axis=0)
 
+    def has_moments(self, counts):
+        return np.all([part.has_moments(counts)[:, [entry]] for part, entry, _ in self._terms], axis=0)
+
+    def is_positive(self):
+        (part, entry, _), *others = self._terms
+        return part.is_positive()[[entry]] & (not others)
+
     def informing_counts(self):
         return np.min([part.informing_counts()[[entry]] for part, entry, _ in self._terms], axis=0)
 

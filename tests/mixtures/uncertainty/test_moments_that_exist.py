@@ -51,7 +51,9 @@ def mixed(probabilities, means, variances):
 
 
 def rows_of(mixture, X):
-    table = mixture.posterior_summary(X=X, target=["means", "covariances"], method="exact", random_state=0)
+    table = mixture.posterior_summary(
+        X=X, target=["means", "covariances", "standard_deviations"], method="exact", random_state=0
+    )
     return table, *(table.loc[name] for name in ("mean[0,x0]", "covariance[0,x0,x0]"))
 
 
@@ -74,10 +76,12 @@ def test_what_may_lose_its_rows_has_no_variance():
     assert np.isinf(of_mean[1][n <= 1]).all() and np.isinf(of_variance[1][n <= 1]).all()
     table, mean, variance = rows_of(mixture, X)
     assert np.isnan(mean["mean"]) and variance["mean"] == np.inf
-    for row in (mean, variance):
+    for row in (mean, variance, table.loc["sd[0,x0]"]):
         assert row["sd"] == np.inf and np.isnan(row["ratio"])
         assert row["lower"] < row["median"] < row["upper"] < np.inf
-    assert "mean[0,x0] and 1 more have no variance" in table.attrs["note"]
+    assert "mean[0,x0] and 2 more have no variance" in table.attrs["note"]
+    entry = mixture.posterior_summary(X, target="mean[0,x0] - weight[0]", method="exact", random_state=0)
+    assert np.isinf(entry["sd"].item()) and np.isnan(entry["mean"].item())
     assert " inf " in repr(table) and "NaN" in repr(table)
     covariance = mixture.get_posterior_covariance(
         X, target=["weights", "means"], method="exact", random_state=0
@@ -103,7 +107,7 @@ def test_what_cannot_lose_its_rows_but_in_theory_keeps_its_numbers():
 def test_by_linear_response_the_rows_under_q_decide(covariance_type):
     X = np.random.default_rng(0).normal(size=(40, 2))
     mixture = LRVBGaussianMixture(n_components=3, covariance_type=covariance_type, random_state=0).fit(X)
-    table = mixture.posterior_summary(target="means", method="lrvb")
+    table = mixture.posterior_summary(target="means", method="lrvb", min_count=0)
     freedom = np.resize(mixture.degrees_of_freedom_, 3)
     block = 2 if covariance_type in ("full", "tied") else 1
     has_variance = np.repeat(freedom > block + 1, 2)
@@ -117,10 +121,10 @@ def test_by_linear_response_the_rows_under_q_decide(covariance_type):
 def test_a_class_that_may_be_empty_has_no_variance():
     X = np.random.default_rng(0).normal(size=(12, 2))
     classes = LRVBLatentClassMixture(n_components=2, random_state=0).fit(X)
-    table = classes.posterior_summary(X=X, method="exact", random_state=0)
+    table = classes.posterior_summary(X, method="exact", random_state=0, min_count=0)
     of_numbers = table.index.str.startswith(("mean", "sd"))
     assert np.isinf(table["sd"][of_numbers]).any()
     assert np.isfinite(table["sd"][~of_numbers]).all()
     assert np.isfinite(table["median"]).all() and np.isfinite(table[["lower", "upper"]]).all(axis=None)
     certain = LRVBLatentClassMixture(n_components=2, degrees_of_freedom_prior=3.0, random_state=0).fit(X)
-    assert "median" not in certain.posterior_summary(X=X, method="exact", random_state=0)
+    assert "median" not in certain.posterior_summary(X, method="exact", random_state=0, min_count=0)
