@@ -25,7 +25,7 @@ _QUESTIONS = {
     "score_samples": lambda mixture, X: mixture.score_samples(X),
     "weight_influence": lambda mixture, X: mixture.influence(X, perturb="weight"),
     "leverage": lambda mixture, X: mixture.leverage(X),
-    "spread": lambda mixture, X: mixture.predict_proba(X, return_std=True),
+    "spread": lambda mixture, X: mixture.predict_proba(X, return_std=True, method="lrvb"),
     "leave_one_out": lambda mixture, X: mixture.loo_score_samples(X),
     "sandwich": lambda mixture, X: mixture.get_posterior_covariance(target="means", method="sandwich", X=X),
     "prior_sensitivity": lambda mixture, X: mixture.prior_sensitivity(),
