@@ -263,7 +263,7 @@ class StickBreakingWeights(BrokenStick):
         """E log of the sum of the weights, and its derivatives in both parameters of every break, (K,) each.
 
         The sum is 1 - R, where R = prod_j (1 - v_j) is left. R is taken for the beta variable with the same
-        first and second moments, which it is where one component has rows to speak of behind it or none.
+        first and second moments, which it is where there is one component.
         """
         if self.n_components == 1:  # The same numbers as those of log pi, whose share is one.
             covariance = dirichlet.covariance_of_log(np.append(stick, rest))
