@@ -106,7 +106,7 @@ def test_the_right_error_bars_come_by_themselves():
 def test_tables_say_where_nothing_was_checked():
     X = overlapping(120)
     estimator = pickle.loads(pickle.dumps(mixture({}).fit(X)))
-    assert "not checked: pass X" in estimator.posterior_summary().attrs["note"]
+    assert "not checked: posterior_check(X)" in estimator.posterior_summary().attrs["note"]
     assert "Exact posterior" in estimator.posterior_summary(X=X, random_state=0).attrs["note"]
     assert estimator.posterior_summary(method="lrvb").attrs["note"].startswith("Linear response is rough: ")
     another = mixture({}).fit(X)
@@ -114,7 +114,7 @@ def test_tables_say_where_nothing_was_checked():
     rows = X.copy()
     changed = mixture({}).fit(rows)
     rows += 1.0
-    assert "not checked: pass X" in changed.posterior_summary().attrs["note"]
+    assert "not checked: posterior_check(X)" in changed.posterior_summary().attrs["note"]
     flat = mixture({"prior": "flat"}).fit(X)
     assert "has no posterior" in flat.posterior_summary(X=X).attrs["note"]
 
@@ -354,4 +354,5 @@ def test_a_generator_gives_other_draws_every_time():
     estimator, generator = fit(), np.random.RandomState(0)
     asked = [estimator.posterior_summary(method="exact", random_state=generator)["mean"] for _ in range(2)]
     assert np.all(asked[0] != asked[1])
-    pd.testing.assert_series_equal(estimator.posterior_summary(method="exact")["mean"], asked[1])
+    # Without a seed the first draws answer, whatever was asked since.
+    pd.testing.assert_series_equal(estimator.posterior_summary(method="exact")["mean"], asked[0])

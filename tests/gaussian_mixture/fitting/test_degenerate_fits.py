@@ -113,9 +113,9 @@ class KnownAssignments:
 
 def assert_positive_definite(fit):
     sd = fit.posterior_std_
-    proper = sd > 0  # one component's log weight has no variance under a Dirichlet
+    proper = sd > 0  # one component's log weight has no variance
     assert np.all(proper[fit.n_components if fit.n_components == 1 else 0 :])
-    correlation = (fit.posterior_covariance_ / np.outer(sd, sd))[np.ix_(proper, proper)]
+    correlation = fit.posterior_covariance_[np.ix_(proper, proper)] / np.outer(sd[proper], sd[proper])
     assert np.linalg.eigvalsh(correlation)[0] > 0
 
 

@@ -271,7 +271,8 @@ def test_draws_are_in_range_near_the_least_degrees_of_freedom(covariance_type, m
         warnings.simplefilter("ignore", UserWarning)  # chains that have not converged
         draws = estimator.sample_posterior(method="exact", **exact)
         assert_in_range({"covariance_type": covariance_type}, draws, 4, round_off=1e-14)
-        assert np.isfinite(estimator.get_posterior_covariance(target="means", method="exact", **exact)).all()
+        covariance = estimator.get_posterior_covariance(target="precisions", method="exact", **exact)
+        assert np.isfinite(covariance).all()
     draws = estimator.sample_posterior(n_draws=200, random_state=0, method="lrvb")
     assert_in_range({"covariance_type": covariance_type}, draws, 4, round_off=1e-14)
 
