@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from catalogue import COVARIANCE_TYPES, fitted, mixture, overlapping, three_blobs
 from matplotlib import pyplot as plt
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from sklearn_lrvb import LRVBGaussianMixture
@@ -129,7 +130,7 @@ def test_every_covariance_type_is_drawn(display, covariance_type):
 
 
 def test_reprs_say_what_is_drawn():
-    estimator = copy.deepcopy(of_type("full"))  # which nobody has checked yet
+    estimator = copy.deepcopy(clone(of_type("full")).fit(X))  # which nobody has checked, and has no rows
     reprs = {
         "ComponentDisplay: 2 of 2 components (0, 1) over x0 and x1; no rows": ComponentDisplay.from_estimator(
             estimator

@@ -238,7 +238,9 @@ class SamplingMethods(FittedState):
         """What to say of error bars by linear response, and where to find those that the table has: str."""
         rows = self._uncertainty.source.training_rows()
         note = self._note_of_linear_response(PosteriorSampler(self._uncertainty, rows), rows, None)
-        return note or f"{self._uncertainty.check.verdict} posterior_summary draws from the exact posterior."
+        return (
+            note or f"{self._uncertainty.verdict.sentence} posterior_summary draws from the exact posterior."
+        )
 
     def _exact(self, sampler, rows, random_state):
         """The exact posterior, computed or kept: Answer."""
