@@ -110,8 +110,7 @@ class LRVBGaussianMixture(
 
     n_init : int, default=1
         Number of starts; the best fit is kept. More (12, say) find better fits. Of 'kmeans', those after the
-        first are of several kinds (theory page "Fitting"). With `noise`, named starts are at least three,
-        which differ in the rows that start as noise.
+        first are of several kinds (theory page "Fitting"). With `noise`, named starts are at least three.
 
     init_params : {'kmeans', 'k-means++', 'random', 'random_from_data'}, array-like of shape \
             (n_samples, n_components) or callable, default='kmeans'
@@ -153,9 +152,9 @@ class LRVBGaussianMixture(
         Whether to start from the fitted attributes, where there are some; `n_init` is then ignored.
 
     verbose, verbose_interval : int, default=None and 10
-        1 prints starts, steps and the progress of methods that take long; 2 also gains and times.
-        `verbose_interval` is the number of steps, or of blocks of rows, between prints. None: one line at a
-        terminal or in a notebook while a method takes long (unless ``SKLEARN_LRVB_PROGRESS=0`` is set).
+        1 prints starts, steps and the progress of methods that take long, every `verbose_interval` steps or
+        blocks of rows; 2 also gains and times. None: one line at a terminal or in a notebook while a method
+        takes long (not with ``SKLEARN_LRVB_PROGRESS=0`` in the environment).
 
     prior : {'conjugate', 'flat'}, default='conjugate'
         'flat': constant in log weights, means and precisions, as in the paper. The five arguments ending in
@@ -815,6 +814,7 @@ class LRVBGaussianMixture(
         mixture = cls()
         for name, value in parameters_of(bgm).items():
             setattr(mixture, name, value)
+        mixture.n_features_in_ = bgm.means_.shape[1]
         for name in _FEATURES:
             if hasattr(bgm, name):
                 setattr(mixture, name, getattr(bgm, name))

@@ -75,8 +75,8 @@ class GaussianPosteriorMethods(PosteriorMethods, FittedAttributes):
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> for name, mean in zip(mixture.posterior_names_, mixture.posterior_mean_):
         ...     print(name, mean.round(3))
-        log_weight[0] -0.779
-        log_weight[1] -0.702
+        log_weight[0] -0.757
+        log_weight[1] -0.68
         mean[0,x0] 56.241
         mean[1,x0] 81.106
         precision[0,x0,x0] 0.014

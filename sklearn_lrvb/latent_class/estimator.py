@@ -139,9 +139,9 @@ class LRVBLatentClassMixture(
         Seeds the starts and :meth:`sample`.
 
     verbose, verbose_interval : int, default=None and 10
-        1 prints starts, steps and the progress of methods that take long; 2 also gains and times.
-        `verbose_interval` is the number of steps, or of blocks of rows, between prints. None: one line at a
-        terminal or in a notebook while a method takes long (unless ``SKLEARN_LRVB_PROGRESS=0`` is set).
+        1 prints starts, steps and the progress of methods that take long, every `verbose_interval` steps or
+        blocks of rows; 2 also gains and times. None: one line at a terminal or in a notebook while a method
+        takes long (not with ``SKLEARN_LRVB_PROGRESS=0`` in the environment).
 
     n_jobs : int or None, default=None
         Threads over blocks of rows; None is one. Results do not depend on it beyond round-off.

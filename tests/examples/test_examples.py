@@ -65,7 +65,7 @@ SMALLER = {
     "plot_trust.py": {
         "1_000 if len(rows) > 1000 else 3_000": "200",
         "few.posterior_check(X, n_draws=4000, ": "few.posterior_check(X, n_draws=1000, ",
-        "mixture.sample_posterior(4000, ": "mixture.sample_posterior(200, ",
+        "mixture.sample_posterior(n_draws=4000, ": "mixture.sample_posterior(n_draws=200, ",
     },
     "plot_topic_model.py": {
         "n_chains, n_sweeps, n_discarded = 50, 2000, 300": "n_chains, n_sweeps, n_discarded = 50, 200, 50"

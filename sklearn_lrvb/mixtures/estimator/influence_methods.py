@@ -228,7 +228,7 @@ class InfluenceMethods(FittedState):
         >>> leverage = mixture.leverage(X)
         >>> X[leverage.argmax()]
         array([47])
-        >>> _, std = mixture.score_samples(X, return_std=True)
+        >>> _, std = mixture.score_samples(X, return_std=True, method="lrvb")
         >>> np.allclose(leverage, std**2)
         True
         """

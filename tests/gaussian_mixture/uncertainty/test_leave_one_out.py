@@ -30,13 +30,20 @@ X = overlapping()
 
 
 def refitted(model, estimator, rows, left_out, weights=None):
-    """Scores of rows by refits without each of them, from the same responsibilities."""
+    """Scores of rows by refits without each of them, from the same responsibilities.
+
+    With noise and few rows another start may end higher, as the refit by which scores are computed does.
+    """
     start, scores = estimator.predict_proba(rows), []
     for row in left_out:
-        kept = np.arange(len(rows)) != row
-        refit = mixture({**model, "init_params": start[kept]}, estimator.n_components)
-        refit.fit(rows[kept], sample_weight=None if weights is None else weights[kept])
-        scores.append(refit.score_samples(rows[[row]])[0])
+        kept, starts = np.arange(len(rows)) != row, [*["kmeans"] * bool(model.get("noise"))]
+        refits = [
+            mixture({**model, "init_params": s}, estimator.n_components) for s in (start[kept], *starts)
+        ]
+        for refit in refits:
+            refit.fit(rows[kept], sample_weight=None if weights is None else weights[kept])
+        best = max(refits, key=lambda refit: refit.lower_bound_)
+        scores.append(best.score_samples(rows[[row]])[0])
     return np.array(scores)
 
 
