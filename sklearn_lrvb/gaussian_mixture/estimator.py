@@ -814,7 +814,7 @@ class LRVBGaussianMixture(
         mixture = cls()
         for name, value in parameters_of(bgm).items():
             setattr(mixture, name, value)
-        mixture.n_features_in_ = bgm.means_.shape[1]
+        mixture.n_features_in_ = np.atleast_2d(bgm.means_).shape[1]
         for name in _FEATURES:
             if hasattr(bgm, name):
                 setattr(mixture, name, getattr(bgm, name))
