@@ -9,8 +9,6 @@ import numpy as np
 
 from sklearn_lrvb.latent_class.class_prior import WEIGHT_CONCENTRATION
 
-_IN_WORDS = "doubling one of its numbers, an argument that ends in _prior"
-
 
 class PriorResponse:
     """Direct effects of the numbers of the prior.
@@ -76,11 +74,10 @@ class MovesOfPrior:
     posterior : ClassPosterior
     """
 
-    in_words = _IN_WORDS
-
     def __init__(self, posterior):
         self._response = PriorResponse(posterior)
         self.names = self._response.names
+        self.in_words = [f"{name} doubled" for name in self.names]
         self.direction = np.arange(len(self.names))
         self._sizes = np.log(2.0) * np.array([posterior.prior.number(name) for name in self.names])
 

@@ -339,7 +339,7 @@ class MixtureModel(ABC):
 
         Returns
         -------
-        moves : object with ``names``, tuple of the m hyperparameters; ``in_words``, str;
+        moves : object with ``names``, tuple of the m hyperparameters; ``in_words``, their moves;
             ``direction``, int array (n,), the hyperparameter of each of n moves; ``sources(slice)``,
             R^-1 beta of some of them, (D, n); ``beyond_coefficients(target, slice)``, changes of a target in
             addition to its responses, (n, d). Moves of one hyperparameter are joined by the root of the sum

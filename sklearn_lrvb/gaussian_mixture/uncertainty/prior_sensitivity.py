@@ -167,7 +167,8 @@ class PriorMoves:
 
     names = DIRECTIONS
     in_words = (
-        "doubling a hyperparameter, or moving mean_prior by a standard deviation of the prior's covariance"
+        *(f"{name} doubled" for name in DIRECTIONS[:4]),
+        "mean_prior moved by one standard deviation of a cluster (as the prior expects it)",
     )
 
     def __init__(self, posterior):

@@ -455,7 +455,8 @@ class PosteriorMethods(SamplingMethods):
             summary[MEDIAN] = np.concatenate(medians)
         summary.attrs["fit"] = f"{self._in_a_line(min_count)} Error bars by method={answer.name!r}."
         summary.attrs["note"] = answer.note + left_out + without_moments(summary)
-        summary.attrs["prior"] = prior_reading(uncertainty, self._feature_names, list(parts))
+        sds = np.concatenate([margins.deviation for margins, _ in of_all.values()])
+        summary.attrs["prior"] = prior_reading(uncertainty, self._feature_names, list(parts), sds)
         summary.attrs["columns"] = " ".join(self._column_notes)
         return summary
 

@@ -14,35 +14,35 @@ def in_units_of(std, values):
     return np.divide(values, std, out=np.zeros(values.shape), where=std > 0)
 
 
-def prior_reading(uncertainty, feature_names, names):
+def prior_reading(uncertainty, feature_names, names, stds):
     """Whether the prior matters for the targets of these names, in one sentence.
 
-    The measure is the largest move of any of their posterior means, to first order and in its standard
-    deviations, where one hyperparameter is moved (`MixtureModel.moves_of_prior`). Entries that the data do
-    not inform are excluded: those of components without rows, whose posterior is the prior, and the weight of
-    a single component.
+    The measure is the largest move of any of their posterior means, to first order and over its standard
+    deviation in the table (``stds``, (d,)), where one hyperparameter is moved
+    (`MixtureModel.moves_of_prior`). Entries that the data do not inform are excluded: those of components
+    without rows, whose posterior is the prior, and the weight of a single component.
     """
     if uncertainty.fitted.posterior.prior.flat:
         return "The prior is flat: there is nothing to choose."
     targets = [uncertainty.targets[name] for name in names]
     labels = np.concatenate([target.labels(feature_names) for target in targets])
     informed = np.concatenate([occupied(target.informing_counts()) for target in targets])
-    moves = prior_moves(uncertainty, names) * informed
+    moves = prior_moves(uncertainty, names, stds) * informed
     direction, entry = np.unravel_index(moves.argmax(), moves.shape)
     largest = moves[direction, entry]
     if largest == 0:
-        return "The prior does not matter: to first order, it moves none of these posterior means."
+        return "The prior does not matter: small changes of it move none of these estimates."
     posterior = uncertainty.fitted.posterior
     prior = posterior.model.moves_of_prior(posterior)
     how_much = next((reading for below, reading in _READINGS if largest < below), "matters")
     return (
-        f"The prior {how_much}: to first order, {prior.in_words}, moves posterior means by up to "
-        f"{largest:.2g} posterior standard deviations (most: {prior.names[direction]} moves {labels[entry]})."
+        f"The prior {how_much}: with {prior.in_words[direction]}, {labels[entry]} would move by about "
+        f"{largest:.2g} sd, the most that any number of the prior moves any estimate."
     )
 
 
-def prior_moves(uncertainty, names):
-    """Sizes of the moves behind `prior_reading`, of every flat entry, in its standard deviations: (m, d).
+def prior_moves(uncertainty, names, stds):
+    """Sizes of the moves behind `prior_reading`, of every flat entry, in its standard deviation: (m, d).
 
     The rows are the hyperparameters (`MixtureModel.moves_of_prior`). An entry without a standard deviation
     moves by 0.
@@ -58,5 +58,4 @@ def prior_moves(uncertainty, names):
         for target, sums in zip(targets, squares, strict=True):
             moves = target.responses(coefficients) + prior.beyond_coefficients(target, some)
             np.add.at(sums, prior.direction[some], np.square(moves))
-    stds = np.concatenate([uncertainty.flat_std(name) for name in names])
     return in_units_of(stds, np.sqrt(np.hstack(squares)).T).T

@@ -219,12 +219,24 @@ def derivative_in_log_density(model, step=1e-4):
     return {target: (more[target] - less[target]) / (2 * step) for target in TARGETS}
 
 
+def moves_of(estimator, names):
+    """The moves by which the prior is read, over standard deviations by linear response: (m, d)."""
+    uncertainty = uncertainty_of(estimator)
+    return prior_moves(uncertainty, names, np.concatenate([uncertainty.flat_std(name) for name in names]))
+
+
+def reading_of(estimator, names=PARAMETERS):
+    uncertainty = uncertainty_of(estimator)
+    stds = np.concatenate([uncertainty.flat_std(name) for name in names])
+    return prior_reading(uncertainty, ["x0", "x1"], names, stds)
+
+
 @pytest.mark.parametrize("information", INFORMATION)
 def test_every_solver_gives_the_same_in_batches_too(information, monkeypatch):
     expected = given(CONJUGATE[1])
     use_information(information, monkeypatch)
     estimator = mixture(with_prior(CONJUGATE[1])).fit(X)
-    moves = prior_moves(uncertainty_of(expected), targets_of(expected))
+    moves = moves_of(expected, targets_of(expected))
     for sizes in ({}, {"batch_bytes": 1}):
         set_sizes(monkeypatch, **sizes)
         for target in targets_of(estimator):
@@ -233,7 +245,7 @@ def test_every_solver_gives_the_same_in_batches_too(information, monkeypatch):
                 np.testing.assert_allclose(
                     sensitivity[name], gradient, atol=1e-7 * np.abs(gradient).max(), err_msg=name
                 )
-        found = prior_moves(uncertainty_of(estimator), targets_of(estimator))
+        found = moves_of(estimator, targets_of(estimator))
         np.testing.assert_allclose(found, moves, rtol=1e-6, atol=1e-9)
 
 
@@ -258,7 +270,7 @@ def test_moves_of_the_reading_are_those_of_the_gradients(model):
         flat = uncertainty_of(estimator).targets[target].flat
         expected.append(np.stack([flat(moves[name]) for name in DIRECTIONS]))
     expected = np.hstack(expected)
-    moves = prior_moves(uncertainty_of(estimator), targets_of(estimator))
+    moves = moves_of(estimator, targets_of(estimator))
     np.testing.assert_allclose(moves, expected, rtol=1e-8, atol=1e-10)
 
     assert tuple(targets_of(estimator))[:3] == PARAMETERS
@@ -267,14 +279,15 @@ def test_moves_of_the_reading_are_those_of_the_gradients(model):
     if model.get("noise") and estimator.predict_proba(X)[:, -1].sum() < 0.5:
         own[:, n_labels(model) - 1] = 0.0  # the rows do not inform it
     direction, entry = np.unravel_index(own.argmax(), own.shape)
-    reading = prior_reading(uncertainty_of(estimator), ["x0", "x1"], PARAMETERS)
-    assert f"up to {own.max():.2g} posterior standard deviations" in reading
-    assert f"(most: {DIRECTIONS[direction]} moves {estimator.posterior_names_[entry]})." in reading
+    reading = reading_of(estimator)
+    assert f": with {DIRECTIONS[direction]} " in reading
+    moved = f", {estimator.posterior_names_[entry]} would move by about {own.max():.2g} sd, "
+    assert moved in reading
 
 
-def reading_of(n_samples, **prior):
+def reading_under(n_samples, **prior):
     estimator = LRVBGaussianMixture(n_components=2, random_state=0, **prior).fit(overlapping(n_samples))
-    return prior_reading(uncertainty_of(estimator), ["x0", "x1"], PARAMETERS)
+    return reading_of(estimator)
 
 
 def test_readings_of_weak_and_strong_priors():
@@ -283,22 +296,22 @@ def test_readings_of_weak_and_strong_priors():
         "covariance_prior": 0.5 * np.eye(2),
         "mean_precision_prior": 0.01,
     }
-    assert reading_of(20_000, **weak).startswith("The prior hardly matters: ")
-    assert reading_of(2_000).startswith("The prior matters somewhat: ")
-    strong = reading_of(240, degrees_of_freedom_prior=300.0, mean_precision_prior=50.0)
+    assert reading_under(20_000, **weak).startswith("The prior hardly matters: ")
+    assert reading_under(2_000).startswith("The prior matters somewhat: ")
+    strong = reading_under(240, degrees_of_freedom_prior=300.0, mean_precision_prior=50.0)
     assert strong.startswith("The prior matters: ")
-    assert reading_of(240, prior="flat") == "The prior is flat: there is nothing to choose."
+    assert reading_under(240, prior="flat") == "The prior is flat: there is nothing to choose."
 
 
 def test_a_reading_leaves_out_what_has_no_deviation():
     # one component: its log weight under a Dirichlet prior is 0, and known to be
     estimator = mixture(with_prior(CONJUGATE[1]), 1).fit(X)
     assert estimator.posterior_std_[0] == 0
-    moves = prior_moves(uncertainty_of(estimator), ("log_weights", "means"))
+    moves = moves_of(estimator, ("log_weights", "means"))
     np.testing.assert_array_equal(moves[:, 0], 0)
     assert moves[:, 1:].max() > 0
-    only = prior_reading(uncertainty_of(estimator), ["a", "b"], ("means",))
-    assert "moves mean[0," in only
+    only = reading_of(estimator, ("means",))
+    assert ", mean[0," in only
 
 
 def test_a_reading_is_not_about_components_without_rows():
@@ -309,11 +322,15 @@ def test_a_reading_is_not_about_components_without_rows():
     estimator.fit(rows)
     occupied = np.flatnonzero(estimator.weights_ > 0.1)
     assert len(occupied) == 2
-    reading = prior_reading(uncertainty_of(estimator), ["x0", "x1"], ("means",))
+    reading = reading_of(estimator, ("means",))
     assert reading.startswith("The prior hardly matters: ")
-    assert any(f"mean_prior moves mean[{k}," in reading for k in occupied)
+    assert any(
+        f"with mean_prior moved by one standard deviation of a cluster (as the prior expects it), mean[{k},"
+        in reading
+        for k in occupied
+    )
     one = LRVBGaussianMixture(random_state=0).fit(rows)
-    reading = prior_reading(uncertainty_of(one), ["x0", "x1"], ("weights",))
+    reading = reading_of(one, ("weights",))
     assert reading.startswith("The prior does not matter")
 
 
