@@ -57,14 +57,14 @@ def _notes_of_information(rows, sample, structure, names):
         dependent = _dependent_columns(rows, sample, constant)
     if len(constant):
         notes.append(
-            f"Columns of X with one value: {_named(constant, names)}. They tell no clusters apart, and the "
-            "lower bound depends on reg_covar by them: drop them."
+            f"Columns of X with one value: {_named(constant, names)}. They tell no clusters apart, and make "
+            "the lower bound depend on reg_covar: drop them."
         )
     if dependent:
         told = [f"{names[column]!r} (of {_named(others, names)})" for column, others in dependent]
         notes.append(
-            f"Columns of X that are linear functions of others: {listed_first(told)}. They count twice, or "
-            "reg_covar is all that they vary by given the others: drop them."
+            f"Columns of X that are linear functions of others: {listed_first(told)}. They say what "
+            "the others say: what is seen in both counts twice, or depends on reg_covar. Drop them."
         )
     return notes
 
@@ -88,7 +88,7 @@ def _notes_of_few_values(rows, sample, fitted, names):
     if of_two_values:
         notes.append(
             f"Columns of X with two values: {_named(of_two_values, names)}. Components can shrink onto one "
-            "of them, and be found as clusters that are not real."
+            "of the two values, and be taken for clusters that are not there."
         )
     first = found[0].column if found else of_two_values[0]
     return [

@@ -115,7 +115,7 @@ def test_columns_that_say_nothing_new_are_named(container, covariance_type):
         notes = notes.replace(f"'{name}'", f"'x{DEPENDENT.columns.get_loc(name)}'")
     assert "Columns of X with one value: 'x3'." in notes
     _, _, told = notes.partition("linear functions of others: ")
-    told = told.partition(". They count")[0]
+    told = told.partition(". They say")[0]
     # Two of four columns follow from the other two.
     assert told.count("(of") == 2 and all(f"'x{k}'" in told for k in (1, 2, 4, 5)) and "'x0'" not in told
     at_value = "shrunk onto single values of 'x0'" in notes or "with two values: 'x0'" in notes

@@ -243,12 +243,15 @@ def test_the_sentence_says_what_a_number_means_without_a_fit(found):
     best = found.best
     held = np.eye(3)[best - 1]
     fewer = replace(found, n_occupied=np.full(3, best - 1), occupied=held)
-    assert f"No fit has rows in all {best} components, the best one in {best - 1}: chains" in fewer.verdict
+    told = (
+        f"No fit has rows in all {best} components, the best one in {best - 1}: {best} clusters are known by"
+    )
+    assert told in fewer.verdict
     assert "fewer in the fit" in repr(fewer)
     undrawn = replace(fewer, _draws=dict.fromkeys(found.n_components.tolist(), (None, None)))
-    assert "their probability is a guess" in undrawn.verdict
+    assert "clusters is a guess" in undrawn.verdict
     other = replace(found, occupied=np.roll(held, 1))
-    assert f"Over all numbers, {best % 3 + 1} of the clusters most probably hold rows" in other.verdict
+    assert f"The number of clusters that hold rows is most probably {best % 3 + 1} " in other.verdict
 
 
 # What must not matter.

@@ -194,11 +194,12 @@ class ConclusionMethods(SamplingMethods):
             The training rows.
 
         conclusion : str or callable, default=None
-            The number that is compared with the threshold: a name of ``posterior_summary().index``, such as
-            "weight[0]", for the value in the fit; a difference of two, such as "mean[1,x0] - mean[0,x0]"; or
-            a smooth function of the fitted mixture (of `predict_proba`, not of `predict`) that returns a
-            number. It is called with copies of the mixture that have other `weights_`, `means_`,
-            `covariances_`, `precisions_` (or `tables_`) and `lower_bound_`. They predict, without error bars.
+            The number that is compared with the threshold: the name of a row of
+            ``posterior_summary(target=...)``, such as "weight[0]", for the value in the fit; a difference of
+            two, such as "mean[1,x0] - mean[0,x0]"; or a smooth function of the fitted mixture (of
+            `predict_proba`, not of `predict`) that returns a number. It is called with copies of the mixture
+            that have other `weights_`, `means_`, `covariances_`, `precisions_` (or `tables_`) and
+            `lower_bound_`. They predict, without error bars.
 
         threshold : float, default=0.0
             The conclusion is that the number is on the side of the threshold where it is in the fit.
@@ -269,8 +270,8 @@ class ConclusionMethods(SamplingMethods):
         if (conclusion is None) == (rival is None):
             raise ValueError(
                 "deciding_rows needs one thing that is to change. (a) Pass a conclusion, such as "
-                "'weight[0] - weight[1]'; names are in posterior_summary().index. (b) Pass rival=, a fit "
-                "with another n_components. Not both."
+                "'weight[0] - weight[1]'; names are those of the rows of posterior_summary(target=...). "
+                "(b) Pass rival=, a fit with another n_components. Not both."
             )
         if rival is None:
             mixtures, number = [self], checked_conclusion(self, conclusion, threshold, interval)

@@ -198,11 +198,13 @@ class NumberOfClusters:
         n_fitted, parts = int(self.n_occupied[self.n_components == best][0]), []
         if held != best:
             share = _probability(self.occupied[held - 1])
-            parts.append(f"Over all numbers, {held} of the clusters most probably hold rows ({share}).")
+            parts.append(f"The number of clusters that hold rows is most probably {held} ({share}).")
         elif n_fitted < best:
-            told = "chains alone tell of them, and partition_posterior of their rows."
+            told = (
+                f"{best} clusters are known by Markov chains alone, as are their rows in partition_posterior."
+            )
             if self._draws[best][0] is None:
-                told = "their probability is a guess."
+                told = f"the probability of {best} clusters is a guess."
             parts.append(f"No fit has rows in all {best} components, the best one in {n_fitted}: {told}")
         return " ".join(parts)
 
