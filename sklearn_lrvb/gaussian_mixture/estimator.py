@@ -173,7 +173,7 @@ class LRVBGaussianMixture(
         rows are too few, once one is empty). 'merge' does not wait for that. 'search' also splits components,
         until nothing raises the bound; `max_iter` then holds for each climb between two moves. They need
         ``solver="newton"``, ``prior="conjugate"`` and drawn starts: elsewhere 'auto' makes none, the others
-        are a ValueError. (Guide "How many clusters?".)
+        are a ValueError. (Guide "Other ways to choose the number of clusters".)
 
     noise : bool, float or None, default=None
         Whether rows may belong to no component, but to noise, whose density is the same everywhere. True

@@ -73,8 +73,8 @@ def notes_of_columns(rows, posterior, columns):
     return (
         note_of_single_values(found, columns.names),
         f"Say what such columns are: columns={{{name!r}: 'categorical'}} for answers and codes, 'count' for "
-        "numbers of things, 'ignore' to leave them out. Of an amount that is often zero make two columns: "
-        "whether it is, and the amount, missing where it is zero.",
+        "numbers of things, 'ignore' to leave them out. An amount that is often zero is better as "
+        "two columns: whether it is zero, and the amount, missing where it is zero.",
     )
 
 

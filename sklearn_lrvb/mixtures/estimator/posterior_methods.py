@@ -472,7 +472,8 @@ class PosteriorMethods(SamplingMethods):
         held = np.count_nonzero(posterior.counts >= min_count)
         components = f"{len(posterior.counts)} component{'s' * (len(posterior.counts) > 1)}"
         if held < len(posterior.counts):
-            components = f"{held} of {components} (min_count={min_count:g}; min_count=0 shows all)"
+            others = "no rows" if min_count <= 0.5 else f"fewer than {min_count:g} rows"
+            components = f"{held} of {components} (the others hold {others}; min_count=0 shows them)"
         end = "converged after" if self.converged_ else "did not converge in"
         return (
             f"{posterior.label_counts.sum():.10g} rows, {components}. The fit {end} {self.n_iter_} "

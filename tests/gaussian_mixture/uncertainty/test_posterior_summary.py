@@ -327,7 +327,8 @@ def test_components_with_few_rows_are_left_out_where_asked(covariance_type):
             expected = expected.iloc[:, :6]
         pd.testing.assert_frame_equal(shown, expected)
         assert shown.attrs["prior"] == summary.attrs["prior"]
-        left_out = f"{len(kept)} of 6 components (min_count={min_count:g}; min_count=0 shows all)"
+        rows = "no rows" if min_count <= 0.5 else f"fewer than {min_count:g} rows"
+        left_out = f"{len(kept)} of 6 components (the others hold {rows}; min_count=0 shows them)"
         assert (left_out in shown.attrs["fit"]) == (len(kept) < 6)
     assert "median" not in shown
 
@@ -371,9 +372,9 @@ def test_a_line_above_the_table_describes_the_fit():
     owners = summary.index.str.extract(r"\[(\d+)")[0]
     assert owners.nunique() == n_occupied < 6
     assert summary.attrs["fit"] == (
-        f"60 rows, {n_occupied} of 6 components (min_count=0.5; min_count=0 shows all). The fit converged "
-        f"after {estimator.n_iter_} iterations, lower bound {estimator.lower_bound_:.2f}. Error bars by "
-        "method='lrvb'."
+        f"60 rows, {n_occupied} of 6 components (the others hold no rows; min_count=0 shows them). The fit "
+        f"converged after {estimator.n_iter_} iterations, lower bound {estimator.lower_bound_:.2f}. "
+        "Error bars by method='lrvb'."
     )
     with pytest.warns(UserWarning, match="did not converge"):
         short = mixture({}, max_iter=2, n_components=2, tol=1e-9).fit(overlapping(60))
