@@ -180,13 +180,23 @@ def test_the_search_stops_at_twice_its_beginning_and_says_so(few_at_first):
     assert "The most probable number of components is at least 4" in partition.verdict
 
 
-def test_the_search_stops_where_there_is_no_further_fit(few_at_first):
-    def start(X, n_components, random_state):
-        if n_components == 3:
-            raise ValueError("There is no start for three.")
-        return np.eye(n_components)[np.arange(len(X)) // 20 % n_components]
+def no_start_for_three(X, n_components, random_state):
+    if n_components == 3:
+        raise ValueError("There is no start for three.")
+    return np.eye(n_components)[np.arange(len(X)) // 20 % n_components]
 
-    result = compared(FAR, {**DIRICHLET, "init_params": start}, n_components=None, n_sweeps=60)
+
+def test_the_largest_number_that_has_a_fit_is_no_answer():
+    prior = {"covariance_prior": np.eye(2), "mean_precision_prior": 1e-4}
+    model = {**DIRICHLET, **prior, "init_params": no_start_for_three}
+    verdict = compared(FAR, model, n_components=[1, 2, 3], n_sweeps=60).verdict
+    assert verdict.startswith("At least 2 clusters: the largest number compared is the most probable")
+    assert verdict.endswith("There is no fit of 3: see notes.")
+
+
+def test_the_search_stops_where_there_is_no_further_fit(few_at_first):
+    model = {**DIRICHLET, "init_params": no_start_for_three}
+    result = compared(FAR, model, n_components=None, n_sweeps=60)
     assert result.n_components.tolist() == list(result.estimators_) == [1, 2]
     assert "The search stopped at 2: There is no start for three." in result.verdict
 

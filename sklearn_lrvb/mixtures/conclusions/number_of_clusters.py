@@ -157,8 +157,8 @@ class NumberOfClusters:
 
     @property
     def _is_at_edge(self):
-        """Whether the best number is the largest of several, so that larger ones may be better."""
-        return len(self.n_components) > 1 and self.best == int(self.n_components[-1])
+        """Whether the best number is the largest of several that have a fit: larger ones may be better."""
+        return len(self.n_components) > 1 and self.best == max(self.estimators_)
 
     def _troubles(self):
         """Fits that were missed, or failed."""
@@ -246,8 +246,8 @@ class NumberOfClusters:
         largest = int(self.n_components[-1])
         if len(self.n_components) == 1:
             return f"{largest} was the only number asked for: ask for others."
-        if self.stopped:
-            return self.stopped
+        if self.stopped or largest not in self.estimators_:
+            return self.stopped  # Or `_troubles` says that there is no fit.
         is_probable = any(
             found is not None and found.probabilities.get(largest, 0.0) >= PROBABLE
             for found in (self, self.another_prior)

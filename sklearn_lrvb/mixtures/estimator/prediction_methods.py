@@ -129,7 +129,7 @@ class PredictionMethods(SamplingMethods):
         >>> print(responsibilities[:, 0].round(2), "+-", std[:, 0].round(2))
         [0.96 0.37] +- [0.04 0.2 ]
         """
-        fitted = self._fitted
+        fitted, method = self._fitted, checked_method(method)
         rows = self._given_rows(X, None, fitted)
         responsibilities = responsibilities_of_rows(rows, fitted.posterior)
         if not return_std:
@@ -139,7 +139,7 @@ class PredictionMethods(SamplingMethods):
 
     def _deviations_of_rows(self, quantity, rows, method, shape=()):
         """Posterior standard deviations of a `RowQuantity`, by what answers questions about parameters."""
-        answer = self._answer(checked_method(method))
+        answer = self._answer(method)
         if method == "auto" and isinstance(answer, LinearResponse) and answer.is_doubtful:
             warn_caller(
                 f"{quantity.method}: the standard deviations are by linear response. {answer.note} "
@@ -289,7 +289,7 @@ class PredictionMethods(SamplingMethods):
         >>> print(log_likelihood.round(1), "+-", std.round(1))
         [ -1.2 -13. ] +- [0.1 1.7]
         """
-        fitted = self._fitted
+        fitted, method = self._fitted, checked_method(method)
         rows = self._given_rows(X, None, fitted)
         scores = scores_of_rows(rows, fitted.posterior)
         if not return_std:

@@ -482,7 +482,8 @@ def require_rows(rows, method):
     if rows is None:
         raise ValueError(
             f"method={method!r} needs the training rows: pass X. (Only up to 64 MiB of rows are kept in "
-            "memory after a fit, and none in pickles.)"
+            "memory after a fit, and none in pickles. Predictions, whose X is other rows, take what "
+            "posterior_summary(X) with the training rows and the same method has drawn before.)"
         )
 
 
