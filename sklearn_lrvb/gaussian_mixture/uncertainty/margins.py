@@ -25,6 +25,10 @@ from sklearn_lrvb.symmetric_matrices import upper_triangle
 # precisions (`covariance_structures.random_factors`). Only components of few rows come near it.
 _LEAST_RELATIVE_RECIPROCAL = 0.5
 
+# How far a shape must be above the order of a moment that exists. Shapes have round-off: at the order itself,
+# where those of a component of three rows may be, the moment would be any large number.
+_LEAST_DIVISOR = 1e-6
+
 # Variances of sums and differences of standardized features below which they count as zero, because they are
 # differences of numbers of order one: the correlation is then one, and an interval changes by the order of
 # this.
@@ -78,7 +82,8 @@ class _Variances:
 
     def _moment(self, divisor, numerator):
         infinite = np.where(self.scale > 0, np.inf, 0.0)
-        return np.divide(numerator, divisor, out=infinite, where=(divisor > 0) & (self.scale > 0))
+        exists = (divisor > _LEAST_DIVISOR) & (self.scale > 0)
+        return np.divide(numerator, divisor, out=infinite, where=exists)
 
     def quantile(self, normal):
         """Quantiles at the probabilities of standard normal quantiles."""

@@ -128,3 +128,10 @@ def test_a_class_that_may_be_empty_has_no_variance():
     assert np.isfinite(table["median"]).all() and np.isfinite(table[["lower", "upper"]]).all(axis=None)
     certain = LRVBLatentClassMixture(n_components=2, degrees_of_freedom_prior=3.0, random_state=0).fit(X)
     assert "median" not in certain.posterior_summary(X, method="exact", random_state=0, min_count=0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_variance_of_three_rows_is_infinite_whatever_the_round_off(seed):
+    X = np.random.default_rng(seed).normal(size=(3, 2))  # Two columns need more than three rows.
+    table = LRVBGaussianMixture().fit(X).posterior_summary(target="covariances", method="lrvb")
+    assert np.isinf(table["sd"]).all()
