@@ -2,7 +2,7 @@
 
 _WORDS_FOR_MISSING = frozenset({"", "?", "na", "n/a", "<na>", "nan", "null"})
 _IN_ONE_WAY = {
-    "pandas": ", as by X[{0!r}] = X[{0!r}].str.strip().str.lower()",
+    "pandas": ", as by X[{0!r}] = X[{0!r}].astype('string').str.strip().str.lower()",
     "polars": ", as by X.with_columns(pl.col({0!r}).str.strip_chars().str.to_lowercase())",
     "array": "",
 }

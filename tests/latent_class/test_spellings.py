@@ -47,6 +47,15 @@ def test_what_the_warning_says_to_write_merges_spellings(frame):
     assert described(X).columns[0].categories == ("no", "yes")
 
 
+def test_what_the_warning_says_to_write_keeps_numbers_and_holes():
+    X = pd.DataFrame({"answer": pd.Series([1, "1", 2, "2 ", None] * 20, dtype=object)})
+    with pytest.warns(UserWarning, match="1, '1', 2, '2 ' of column 'answer'") as caught:
+        described(X)
+    exec(str(caught[0].message).split(", as by ")[1].removesuffix("."))
+    assert X["answer"].value_counts(dropna=False).tolist() == [40, 40, 20]
+    assert described(X).columns[0].categories == ("1", "2")
+
+
 def test_one_warning_tells_spellings_in_different_batches():
     X = pd.DataFrame({"answer": ["yes"] * 30 + ["Yes"] * 30, "code": pd.Series([1, "1"] * 30, dtype=object)})
     parts = [described_part(X[:30]), described_part(X[30:])]
