@@ -288,6 +288,19 @@ def test_rows_in_batches_and_on_dask_are_those_of_the_table(of_two):
         np.testing.assert_allclose(result.scores["probability"], of_two.scores["probability"], atol=1e-6)
 
 
+def test_a_fit_without_names_of_columns_is_known_again_without_a_warning(monkeypatch):
+    known = []
+    monkeypatch.setattr(
+        model_choice, "_add_climb", lambda fit, *rest: known.append(fit.estimator.n_components)
+    )
+    estimator = mixture(DIRICHLET).fit(X)
+    columns = [f"c{p}" for p in range(X.shape[1])]
+    number_of_clusters(
+        estimator, pd.DataFrame(X, columns=columns), n_components=[1, 2], n_draws=200, another_prior=False
+    )
+    assert known == [2]
+
+
 def test_the_number_of_rows_need_not_be_known_before():
     quick = {"n_components": [1, 2], "criteria": ["lower_bound"], "n_init": 1}
     frame = dd.from_pandas(pd.DataFrame(X), npartitions=2)

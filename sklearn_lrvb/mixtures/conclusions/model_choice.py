@@ -512,7 +512,7 @@ def _known_posterior(estimator, first, common):
         return None
     try:
         uncertainty.source.check_training_rows(
-            estimator._training_rows(common.X, common.sample_weight, fitted)
+            first.estimator._training_rows(common.X, common.sample_weight, fitted)
         )
     except ValueError:
         return None
