@@ -149,11 +149,12 @@ def _warn_of_other_rows(mixture, rows, counts, means):
         allowed = _SAME_MEAN * deviations + _ROUNDING_ERRORS * eps * np.abs(rows.origin)
         column = int((shift - allowed).argmax())
         if shift[column] > allowed[column]:
+            name = getattr(mixture, "feature_names_in_", range(len(shift)))[column]
             differs = (
-                f"the mean of column {column} is {shift[column] / deviations[column]:.2g} standard "
+                f"the mean of column {name!r} is {shift[column] / deviations[column]:.2g} standard "
                 "deviations from that of the rows that bgm was fitted to"
                 if deviations[column] > 0
-                else f"column {column} is constant, and not at the mean of the rows that bgm was fitted to"
+                else f"column {name!r} is constant, and not at the mean of the rows that bgm was fitted to"
             )
     if differs:
         warn_caller(

@@ -8,6 +8,7 @@ import warnings
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 from catalogue import (
     COVARIANCE_TYPES,
@@ -289,6 +290,13 @@ def test_the_rows_of_the_fit_are_known_again(covariance_type, weights, dtype, ma
         LRVBGaussianMixture.from_sklearn(bgm, moved)
     with pytest.warns(UserWarning, match="it counts 119 rows, and bgm was fitted to 120"):
         LRVBGaussianMixture.from_sklearn(bgm, rows[1:])
+
+
+def test_other_rows_are_told_by_the_names_of_columns():
+    rows = pd.DataFrame(X, columns=["a", "b", "c"])
+    bgm = BayesianGaussianMixture(n_components=2, random_state=0).fit(rows)
+    with pytest.warns(UserWarning, match="the mean of column 'b' is"):
+        LRVBGaussianMixture.from_sklearn(bgm, rows.assign(b=rows["b"] + 1.0))
 
 
 def test_other_rows_may_be_fitted():
