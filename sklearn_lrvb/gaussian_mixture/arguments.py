@@ -629,11 +629,18 @@ def _n_bad_responsibilities(block, responsibilities):
 
 def require_clusters(posterior):
     """Raise ValueError where noise has all rows, and no component holds any."""
-    if posterior.structure.has_background and not occupied(posterior.counts).any():
+    structure = posterior.structure
+    if structure.has_background and not occupied(posterior.counts).any():
+        of_many_columns = (
+            " (c) With many columns for few rows the default covariance_prior is narrow: pass a larger one, "
+            "covariance_prior=X.shape[1] * X.var(axis=0)."
+        )
         raise ValueError(
             f"All rows are noise: its log density of {posterior.background.log_density:.4g} is higher than "
             "that of any cluster, and no component holds rows. Rows that are spread evenly over their range "
             "have no clusters. (a) Pass a lower log density as noise, below this number. (b) Use noise=None."
+            + of_many_columns
+            * (not structure.is_matrix and len(structure.prior_shape) == 1)
         )
 
 

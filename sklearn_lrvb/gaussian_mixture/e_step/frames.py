@@ -347,7 +347,9 @@ class CommonFrame:
 
     def __init__(self, posterior):
         structure = self._structure = posterior.structure
-        shares = posterior.counts / posterior.counts.sum()
+        # Where noise has all rows, no component has any.
+        counts = posterior.counts if posterior.counts.any() else np.ones_like(posterior.counts)
+        shares = counts / counts.sum()
         self._center = shares @ posterior.centred_means
         # The components' own frames have y = A_k (v - offset), the maps A_k being (S, ...).
         if structure.has_own_precisions:

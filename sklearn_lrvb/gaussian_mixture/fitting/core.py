@@ -131,6 +131,8 @@ def _central_part(values, weights, rounding, share):
         covariance[constant] = covariance[:, constant] = 0.0
         whitener = _whitener(covariance)
         n_dimensions, most = len(whitener), max(most, len(whitener))
+        if share < 1.0 and _most_rows(weights, share) < 2 * most:
+            return None  # As it would be after many steps, each of which takes P^3 flops.
         if nearest is not weights:
             covariance /= chi2.cdf(chi2.ppf(share, n_dimensions), n_dimensions + 2) / share
         lengths = np.abs(np.diag(np.linalg.qr(whitener.T, mode="r")))
@@ -141,6 +143,11 @@ def _central_part(values, weights, rounding, share):
         nearest, n_different = _nearest(distances, weights, share)
     are_few = share < 1.0 and n_different < 2 * most
     return None if n_dimensions < most or are_few else (mean, covariance)
+
+
+def _most_rows(weights, share):
+    """The largest number of rows that a share of the total weight can be on."""
+    return np.searchsorted(np.cumsum(np.sort(weights)), share * weights.sum()) + 1
 
 
 def weighted_moments(values, weights):

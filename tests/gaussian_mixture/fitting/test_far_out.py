@@ -7,6 +7,7 @@ import pytest
 from catalogue import mixture, rows_around_mean
 
 from sklearn_lrvb import LRVBGaussianMixture
+from sklearn_lrvb.gaussian_mixture.fitting import core
 from sklearn_lrvb.gaussian_mixture.fitting.core import core_of
 from sklearn_lrvb.gaussian_mixture.fitting.far_out import rules_of_far_out
 
@@ -114,6 +115,27 @@ def test_rows_without_clusters_are_refused_by_name():
     X = np.random.default_rng(0).random((1000, 3))
     with pytest.raises(ValueError, match=r"All rows are noise.*spread evenly over their range.*noise=None"):
         LRVBGaussianMixture(**SETTINGS).fit(X)
+
+
+def test_many_columns_are_told_of_the_prior():
+    X = np.random.default_rng(1).normal(size=(300, 200))
+    X[:150, :5] += 5.0
+    of_two = {**SETTINGS, "n_components": 2, "covariance_type": "diag"}
+    with pytest.raises(ValueError, match=r"All rows are noise.*\(c\).*pass.*covariance_prior=X\.shape\[1\]"):
+        LRVBGaussianMixture(**{**of_two, "noise": -340.0}).fit(X)
+    prior = X.shape[1] * X.var(axis=0)
+    mixture = LRVBGaussianMixture(**of_two, covariance_prior=prior).fit(X)
+    np.testing.assert_allclose([*mixture.weights_, mixture.noise_weight_], [0.5, 0.5, 0.0], atol=0.01)
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_no_core_is_looked_for_among_too_few_rows(is_weighted, monkeypatch):
+    made, whitener = [], core._whitener
+    monkeypatch.setattr(core, "_whitener", lambda matrix: made.append(0) or whitener(matrix))
+    X = np.random.default_rng(0).normal(size=(60, 40))
+    rows = rows_around_mean(X, sample_weight=np.tile([1.0, 2.0], 30) if is_weighted else None)
+    np.testing.assert_allclose(core_of(rows).covariance, np.cov(X.T, ddof=0, aweights=rows.sample_weight))
+    assert len(made) <= 5
 
 
 def test_the_rules_leave_aside_what_they_name():
