@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn_lrvb.gaussian_mixture.fitted import FittedAttributes
 from sklearn_lrvb.mixtures.estimator.fitted import refused_as_missing
 from sklearn_lrvb.mixtures.estimator.posterior_methods import PosteriorMethods
-from sklearn_lrvb.mixtures.model import occupied
+from sklearn_lrvb.mixtures.model import DegenerateComponentError, occupied
 from sklearn_lrvb.mixtures.posterior_sampling.likelihood import log_likelihood
 from sklearn_lrvb.mixtures.prediction import most_probable_components
 from sklearn_lrvb.mixtures.uncertainty.uncertainty import read_only
@@ -18,13 +18,13 @@ class GaussianPosteriorMethods(PosteriorMethods, FittedAttributes):
     """Attributes of `LRVBGaussianMixture` about its posterior uncertainty."""
 
     _computed_on_access = PosteriorMethods._computed_on_access | {
-        "labels_": "posterior_names_",
+        "labels_": "posterior_mean_",
         "noise_weight_std_": "noise_weight_",
         "means_std_": "means_",
         "covariances_std_": "covariances_",
         "precisions_std_": "precisions_",
         "scales_std_": "scales_",
-        "tails_std_": "tails_",
+        "tails_std_": "_tails_target",
     }
     _n_given: int | None  # The number of rows of the fit, where these were in memory.
 
@@ -164,6 +164,11 @@ class GaussianPosteriorMethods(PosteriorMethods, FittedAttributes):
         return self._uncertainty.std("scales")
 
     @property
+    def _tails_target(self):
+        """The target "tails", a ValueError where degrees of freedom are not fitted."""
+        return self._uncertainty.targets["tails"]
+
+    @property
     @refused_as_missing
     def tails_std_(self) -> NDArray[np.float64] | float:
         """Posterior standard deviations of `tails_`, in its shape, without unit; where they are fitted.
@@ -208,7 +213,15 @@ class GaussianPosteriorMethods(PosteriorMethods, FittedAttributes):
             warm_start=False,
             verbose=0,
         )
-        return flat.fit(X, sample_weight=sample_weight)
+        try:
+            flat._fit(X, sample_weight)
+        except DegenerateComponentError as error:
+            raise ValueError(
+                "aic and bic compare maxima of the likelihood, without the prior, and next to this fit there "
+                "is none: a component is left with too few rows. (a) Lower n_components. (b) Compare "
+                "lower_bound_, or ask number_of_clusters."
+            ) from error
+        return flat
 
     def _posterior_dataset(self, draws):
         structure = self._fitted.structure

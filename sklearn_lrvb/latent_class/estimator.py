@@ -37,7 +37,7 @@ from sklearn_lrvb.mixtures.ascent import MOST_ENDS, Ascent, Race
 from sklearn_lrvb.mixtures.callbacks import NO_TASK, Lines, Progress
 from sklearn_lrvb.mixtures.conclusions.methods import ConclusionMethods
 from sklearn_lrvb.mixtures.estimator.arguments import checked_targets
-from sklearn_lrvb.mixtures.estimator.fitted import refused_as_missing
+from sklearn_lrvb.mixtures.estimator.fitted import refused_as_missing, require_rows_first
 from sklearn_lrvb.mixtures.estimator.influence_methods import InfluenceMethods
 from sklearn_lrvb.mixtures.estimator.posterior_methods import PosteriorMethods
 from sklearn_lrvb.mixtures.estimator.prediction_methods import PredictionMethods
@@ -537,6 +537,7 @@ class LRVBLatentClassMixture(
 
     def _given_rows(self, X, sample_weight, fitted):
         """Rows that a user has passed, encoded."""
+        require_rows_first(X)
         return rows_of_table(self, fitted.columns, X, sample_weight)
 
     def _posterior_dataset(self, draws):

@@ -50,3 +50,27 @@ def test_noise_has_no_maximum():
     fit = mixture({"noise": True}).fit(overlapping(80))
     with pytest.raises(ValueError, match=r"with noise there is none\. Compare lower_bound_"):
         fit.bic(overlapping(80))
+
+
+def test_rows_of_another_fit_are_refused():
+    weights = np.arange(len(X)) % 3
+    fit = mixture({}, 3).fit(X, sample_weight=weights)
+    for given in ({"X": X}, {"X": X[:100], "sample_weight": weights[:100]}):
+        for criterion in (fit.aic, fit.bic):
+            with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
+                criterion(**given)
+
+
+def test_a_likelihood_without_maximum_is_refused_in_terms_of_the_fit():
+    rows = np.r_[overlapping(60), [[50.0, 50.0]]]  # A cluster of one row.
+    fit = mixture({}, reg_covar=0.0, init_params=np.eye(2)[[0] * 60 + [1]]).fit(rows)
+    with pytest.raises(ValueError, match=r"too few rows\. \(a\) Lower n_components\. \(b\) Compare lower_"):
+        fit.bic(rows)
+
+
+def test_criteria_do_not_repeat_the_warning_of_the_fit():
+    values = np.random.default_rng(0).normal(size=200)
+    rows = np.c_[values, values > 0.5]
+    with pytest.warns(UserWarning, match="Components have shrunk onto single values"):
+        fit = mixture({}, reg_covar=1e-6).fit(rows)
+    assert np.isfinite(fit.bic(rows))

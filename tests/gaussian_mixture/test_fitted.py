@@ -354,6 +354,12 @@ ASKED = {
 }
 
 
+def test_dir_lists_error_bars_of_tails_where_these_are_fitted():
+    for tails in ("normal", 4.0, "student"):
+        estimator = LRVBGaussianMixture(n_components=2, tails=tails, random_state=0).fit(X)
+        assert ("tails_std_" in dir(estimator)) == hasattr(estimator, "tails_std_") == (tails == "student")
+
+
 @pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
 def test_error_bars_refuse_replaced_arrays_and_return_with_them(ask):
     estimator = three_components()

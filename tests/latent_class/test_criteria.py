@@ -56,3 +56,11 @@ def test_criteria_refuse_a_likelihood_without_bound():
     fit = LRVBLatentClassMixture(2, columns={"b": "binary"}, random_state=0).fit(table)
     with pytest.raises(ValueError, match=r"(?s)standard deviation of column 'a' falls to zero in class \d"):
         fit.aic(table)
+
+
+def test_rows_of_another_fit_are_refused():
+    table = real_tables.values()
+    fit = LRVBLatentClassMixture(2, columns=dict.fromkeys(table, "categorical"), random_state=0).fit(table)
+    for criterion in (fit.aic, fit.bic):
+        with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
+            criterion(table[:100])

@@ -161,6 +161,7 @@ class FittedState(CallbackMethods):
 
     def _given_rows(self, X, sample_weight, fitted):
         """Rows that a user has passed, as `row_blocks.given_rows` makes them, in the frame of a mixture."""
+        require_rows_first(X)
         return given_rows(self, X, sample_weight, fitted.origin)
 
     def _of_rows(self, method, rows, function, shape=()):
@@ -172,17 +173,21 @@ class FittedState(CallbackMethods):
         """Training rows that a user may pass again; None where X is None."""
         if X is None and sample_weight is not None:
             raise ValueError("sample_weight goes with X: pass the training rows too.")
-        if isinstance(X, Real):
-            raise ValueError(
-                f"The first argument is X, the training rows, got the number {X}. Others go by name, such as "
-                "n_draws=1000 or interval=0.95."
-            )
         return None if X is None else self._given_rows(X, sample_weight, fitted)
 
     def _training_rows(self, X, sample_weight, fitted):
         """The same, without those of weight zero."""
         given = self._given_again(X, sample_weight, fitted)
         return None if given is None else given.counted()
+
+
+def require_rows_first(X):
+    """Raise ValueError where a number, or names of targets, take the place of rows."""
+    if isinstance(X, Real | str) or (isinstance(X, list | tuple) and any(isinstance(x, str) for x in X)):
+        raise ValueError(
+            f"The first argument is X, the rows, got {X!r}. Others go by name, such as target='means', "
+            "n_draws=1000 or interval=0.95."
+        )
 
 
 def refused_as_missing(getter: Callable[[Any], _Value]) -> Callable[[Any], _Value]:

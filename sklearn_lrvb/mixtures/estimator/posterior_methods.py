@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 # Attributes that `dir` must not evaluate, because computing them may take long, and others that exist where
 # these do.
 _COMPUTED_ON_ACCESS = {
-    "log_evidence_": "posterior_names_",
-    "posterior_covariance_": "posterior_names_",
-    "posterior_std_": "posterior_names_",
+    "log_evidence_": "posterior_mean_",
+    "posterior_covariance_": "posterior_mean_",
+    "posterior_std_": "posterior_mean_",
     "weights_std_": "weights_",
 }
 

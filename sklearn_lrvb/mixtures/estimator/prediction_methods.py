@@ -151,6 +151,12 @@ class PredictionMethods(SamplingMethods):
         """Log likelihood of rows, and the numbers of free parameters and of rows: three floats."""
         raise NotImplementedError
 
+    def _likelihood_of_fit(self, X, sample_weight):
+        """The same of the training rows, a ValueError where X are others."""
+        rows = self._given_rows(X, sample_weight, self._fitted).counted()
+        self._uncertainty.source.check_training_rows(rows)
+        return self._likelihood(X, sample_weight)
+
     def aic(self, X: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
         """Akaike's information criterion, as of scikit-learn's `GaussianMixture`: the smaller, the better.
 
@@ -174,8 +180,8 @@ class PredictionMethods(SamplingMethods):
         Raises
         ------
         ValueError
-            On bad input; with noise; or where the likelihood has no maximum, because a component falls to one
-            row, or a standard deviation to zero.
+            On bad input; if X is not what the mixture was fitted to; with noise; or where the likelihood has
+            no maximum, because a component falls to one row, or a standard deviation to zero.
 
         Examples
         --------
@@ -189,7 +195,7 @@ class PredictionMethods(SamplingMethods):
         >>> print(f"{one.aic(X):.0f} {two.aic(X):.0f}")
         168 152
         """
-        log_likelihood, n_free, _ = self._likelihood(X, sample_weight)
+        log_likelihood, n_free, _ = self._likelihood_of_fit(X, sample_weight)
         return float(-2.0 * log_likelihood + 2.0 * n_free)
 
     def bic(self, X: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
@@ -225,7 +231,7 @@ class PredictionMethods(SamplingMethods):
         >>> print(f"{one.bic(X):.0f} {two.bic(X):.0f}")
         170 157
         """
-        log_likelihood, n_free, n_rows = self._likelihood(X, sample_weight)
+        log_likelihood, n_free, n_rows = self._likelihood_of_fit(X, sample_weight)
         return float(-2.0 * log_likelihood + np.log(n_rows) * n_free)
 
     def score_samples(

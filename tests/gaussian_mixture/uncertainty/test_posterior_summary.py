@@ -479,8 +479,17 @@ def test_bad_requests_are_refused():
         estimator.posterior_summary(target="mean[0,x0] - mean[2,x0]", method="lrvb")
     with pytest.raises(ValueError, match="target is empty"):
         estimator.posterior_summary(target=[], method="lrvb")
-    for ask in (estimator.posterior_summary, estimator.sample_posterior, estimator.get_posterior_covariance):
-        with pytest.raises(ValueError, match=r"first argument is X.*got the number 1000\. Others go by name"):
-            ask(1000)
+    for method in (
+        "posterior_summary",
+        "get_posterior_covariance",
+        "sample_posterior",
+        "to_arviz",
+        "influence",
+    ):
+        for first in (1000, "means", ["weights", "means"]):
+            with pytest.raises(
+                ValueError, match=r"The first argument is X, the rows, got .*Others go by name"
+            ):
+                getattr(estimator, method)(first)
     with pytest.raises(NotFittedError):
         LRVBGaussianMixture().posterior_summary(method="lrvb")
