@@ -85,4 +85,4 @@ def test_rows_come_first_and_all_else_by_name(estimator):
 def test_help_names_types_as_the_code_does(estimator):
     text = pydoc.plain(pydoc.render_doc(estimator))
     assert "X: 'ArrayLike" in text
-    assert "numpy._typing" not in text
+    assert "numpy._typing" not in text and "numpy.dtype" not in text

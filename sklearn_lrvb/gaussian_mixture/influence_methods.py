@@ -3,6 +3,8 @@
 They check their arguments here (`arguments`) and compute in `uncertainty`.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import NDArray
 

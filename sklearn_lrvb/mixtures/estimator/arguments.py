@@ -108,7 +108,9 @@ def checked_targets(target, table, parameters, entries=None):
     ValueError
         Where there is none, or one is unknown.
     """
-    named, targets = list(target) if isinstance(target, (list, tuple)) else [target], []
+    # Arrays of names are those of `posterior_names_` and of the index of a table.
+    is_list = isinstance(target, (list, tuple)) or getattr(target, "ndim", 0) == 1
+    named, targets = list(target) if is_list else [target], []
     if not named:
         raise ValueError(f"target is empty: name one or more of {', '.join(table)}.")
     for name in named:

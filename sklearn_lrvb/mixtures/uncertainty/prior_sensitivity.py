@@ -22,17 +22,19 @@ def prior_reading(uncertainty, feature_names, names, stds):
     (`MixtureModel.moves_of_prior`). Entries that the data do not inform are excluded: those of components
     without rows, whose posterior is the prior, and the weight of a single component.
     """
-    if uncertainty.fitted.posterior.prior.flat:
+    posterior = uncertainty.fitted.posterior
+    if posterior.prior.flat:
         return "The prior is flat: there is nothing to choose."
     targets = [uncertainty.targets[name] for name in names]
     labels = np.concatenate([target.labels(feature_names) for target in targets])
     informed = np.concatenate([occupied(target.informing_counts()) for target in targets])
+    if posterior.n_labels > 1 and not informed.any():
+        return "The prior matters: these are about components without rows, whose posterior is the prior."
     moves = prior_moves(uncertainty, names, stds) * informed
     direction, entry = np.unravel_index(moves.argmax(), moves.shape)
     largest = moves[direction, entry]
     if largest == 0:
         return "The prior does not matter: small changes of it move none of these estimates."
-    posterior = uncertainty.fitted.posterior
     prior = posterior.model.moves_of_prior(posterior)
     how_much = next((reading for below, reading in _READINGS if largest < below), "matters")
     return (

@@ -457,6 +457,15 @@ def test_entries_of_empty_components_are_shown_where_they_are_named():
     assert summary.index.tolist() == ["mean[5,x0]", "weight[5]"]
 
 
+def test_names_of_entries_come_in_arrays_too():
+    estimator = fitted(MODELS[0])
+    table = estimator.posterior_summary(method="lrvb")
+    pd.testing.assert_frame_equal(estimator.posterior_summary(target=table.index, method="lrvb"), table)
+    names = estimator.posterior_names_
+    found = estimator.get_posterior_covariance(target=names, method="lrvb")
+    np.testing.assert_allclose(found, estimator.posterior_covariance_, rtol=1e-9, atol=1e-15)
+
+
 def test_without_pandas_it_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="pip install pandas"):

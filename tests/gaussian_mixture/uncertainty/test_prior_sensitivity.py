@@ -329,6 +329,10 @@ def test_a_reading_is_not_about_components_without_rows():
         in reading
         for k in occupied
     )
+    empty = int(estimator.weights_.argmin())
+    for target in (f"mean[{empty},x0]", f"weight[{occupied[0]}] - weight[{empty}]"):
+        table = estimator.posterior_summary(target=target, method="lrvb")
+        assert table.attrs["prior"].startswith("The prior matters: these are about components without rows")
     one = LRVBGaussianMixture(random_state=0).fit(rows)
     reading = reading_of(one, ("weights",))
     assert reading.startswith("The prior does not matter")
