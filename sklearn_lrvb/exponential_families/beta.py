@@ -1,5 +1,7 @@
 """Beta distribution of a probability v, with the sufficient statistics log v and log(1 - v)."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

@@ -1,5 +1,7 @@
 """Categorical distribution of z in 0..K-1, with the indicator of every category as sufficient statistics."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

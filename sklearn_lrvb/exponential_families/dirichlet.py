@@ -4,6 +4,8 @@ The functions take the concentration alpha, the class natural parameters. The la
 categories. A beta distribution is the Dirichlet distribution of (v, 1 - v).
 """
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -9,6 +9,8 @@ Statistics that are symmetric matrices are kept whole, P^2 entries each. A then 
 of their natural parameter alone, and V is singular.
 """
 
+from __future__ import annotations
+
 import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable

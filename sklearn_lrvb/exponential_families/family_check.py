@@ -5,6 +5,8 @@ parameter at a time. The first step is a tenth of the inverse of its statistic's
 where the variance changes on a finer scale.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike

@@ -1,5 +1,7 @@
 """Gamma distribution of a positive number x, with the sufficient statistics x and log x."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

@@ -6,6 +6,8 @@ along the chain (as in a Kalman filter and smoother) give all that is needed of 
 entries beside it, in a number of steps proportional to T.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

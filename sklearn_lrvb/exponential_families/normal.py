@@ -1,5 +1,7 @@
 """Normal distributions: of a vector x (P,), with the statistics x and x x', and of a number."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 
 import numpy as np

@@ -8,6 +8,8 @@ mean and the standard deviation of the variable instead of its shapes. All argum
 standard deviations are positive unless the function says otherwise.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import (

@@ -5,6 +5,8 @@ E Lambda = nu A^-1. The functions take nu and log|A|, all that they need of A; t
 parameters.
 """
 
+from __future__ import annotations
+
 import functools
 import math
 from dataclasses import dataclass

@@ -398,6 +398,8 @@ class ClassCopulaDensity(CopulaDensity):
 
     def normals(self, responses):
         """e of the responses Root e: (n, Q) -> (n, Q)."""
+        if not len(self.root):  # Nothing is unknown, and older versions of SciPy refuse empty systems.
+            return responses
         return solve_triangular(self.root, responses.T, lower=True).T
 
     def log_density(self, normals, responses, draws):

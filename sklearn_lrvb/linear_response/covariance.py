@@ -5,6 +5,8 @@ has H_alpha + H_alpha_z (I - V_z H_z)^-1 V_z H_z_alpha in place of H_alpha (pape
 Schur complement which `ResponseSystem` leaves where rows of z have few entries.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
@@ -23,8 +25,8 @@ from sklearn_lrvb.symmetric_matrices import symmetrized
 
 
 def linear_response_covariance(
-    V: "ArrayLike | sparse.sparray | sparse.spmatrix",
-    H: "ArrayLike | sparse.sparray | sparse.spmatrix",
+    V: ArrayLike | sparse.sparray | sparse.spmatrix,
+    H: ArrayLike | sparse.sparray | sparse.spmatrix,
     index: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """LRVB covariance (I - V H)^-1 V of all statistics, or of some (paper, Equations 10 and 11).
@@ -87,9 +89,9 @@ def linear_response_covariance(
 
 
 def linear_response_influence(
-    V: "ArrayLike | sparse.sparray | sparse.spmatrix",
-    H: "ArrayLike | sparse.sparray | sparse.spmatrix",
-    H_x: "ArrayLike | sparse.sparray | sparse.spmatrix",
+    V: ArrayLike | sparse.sparray | sparse.spmatrix,
+    H: ArrayLike | sparse.sparray | sparse.spmatrix,
+    H_x: ArrayLike | sparse.sparray | sparse.spmatrix,
     S_x: ArrayLike,
     index: ArrayLike | None = None,
 ) -> NDArray[np.float64]:

@@ -20,6 +20,8 @@ Three `solvers` implement the interface from different forms of G:
 `SolverCosts` estimates which is cheapest.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass

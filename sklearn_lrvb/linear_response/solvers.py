@@ -5,6 +5,8 @@ the dual one factors the smaller I - B' R B, (m, m), and the matrix-free one ite
 Krylov methods, which take products with a symmetric matrix alone, are at the end.
 """
 
+from __future__ import annotations
+
 import contextlib
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -150,7 +152,7 @@ class PrimalInformation(_FactoredInformation):
     @classmethod
     def from_scaled_system(
         cls, complete: CompleteInformation, system: NDArray[np.float64]
-    ) -> "PrimalInformation":
+    ) -> PrimalInformation:
         """The same from S = I - T' G T, (D, D), of which the lower triangle is used; it is not copied."""
         information = cls.__new__(cls)
         _FactoredInformation.__init__(information, complete, system)

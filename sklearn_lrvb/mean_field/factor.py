@@ -6,6 +6,8 @@ V of one factor is that of its flat vector, (size, size), block diagonal over th
 as a whole.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field, replace
 from math import prod
 

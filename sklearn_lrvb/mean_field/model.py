@@ -1,5 +1,7 @@
 """Models of named factors and terms, fitted by coordinate ascent (Section 2 of the paper)."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from numbers import Real
@@ -87,7 +89,7 @@ class MeanFieldModel:
     """
 
     def __init__(
-        self, factors: Mapping[str, Factor | ExponentialFamily], terms: "Iterable[Term | Density]"
+        self, factors: Mapping[str, Factor | ExponentialFamily], terms: Iterable[Term | Density]
     ) -> None:
         if not isinstance(factors, Mapping) or not factors:
             raise ValueError(
@@ -126,7 +128,7 @@ class MeanFieldModel:
 
     def fit(
         self,
-        start: "Mapping[str, ArrayLike] | MeanFieldPosterior | None" = None,
+        start: Mapping[str, ArrayLike] | MeanFieldPosterior | None = None,
         *,
         tol: float = 1e-8,
         max_iter: int = 1000,

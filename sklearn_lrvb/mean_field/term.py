@@ -5,6 +5,8 @@ named by letters as in ``numpy.einsum``: axes with the same letter have the same
 becomes of it in a model.
 """
 
+from __future__ import annotations
+
 import string
 from collections.abc import Mapping
 
@@ -83,10 +85,10 @@ class Term:
 
     def __init__(
         self,
-        coefficient: "ArrayLike | sparse.sparray | sparse.spmatrix",
+        coefficient: ArrayLike | sparse.sparray | sparse.spmatrix,
         *statistics: str,
         subscripts: str | None = None,
-        at: "Mapping[str, ArrayLike | tuple[ArrayLike, ...]] | None" = None,
+        at: Mapping[str, ArrayLike | tuple[ArrayLike, ...]] | None = None,
     ) -> None:
         if isinstance(coefficient, str):
             raise ValueError(

@@ -1,5 +1,7 @@
 """Densities of counts, waiting times, events and categories."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse

@@ -7,6 +7,8 @@ parts that are linear in normal factors, and P is 1 for numbers.
 number, "p" and "q" for a vector, or "p" twice where L is diagonal.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -74,8 +76,8 @@ class Linear:
 
 def normal_likelihood(
     y: ArrayLike,
-    mean: "str | Linear | ArrayLike | Sequence",
-    precision: "str | ArrayLike",
+    mean: str | Linear | ArrayLike | Sequence,
+    precision: str | ArrayLike,
     *,
     precision_at: ArrayLike | None = None,
     weights: ArrayLike | None = None,
@@ -136,8 +138,8 @@ def normal_likelihood(
 
 def multivariate_normal_likelihood(
     X: ArrayLike,
-    mean: "str | Linear | ArrayLike | Sequence",
-    precision: "str | ArrayLike",
+    mean: str | Linear | ArrayLike | Sequence,
+    precision: str | ArrayLike,
     *,
     weights: ArrayLike | None = None,
     given: str | None = None,
@@ -183,9 +185,7 @@ def _terms_of_rows(values, mean, precision, precision_at):
     return lambda factors, rows: _normal_terms(factors, rows, residual, parts, precision, precision_at)
 
 
-def normal_prior(
-    name: str, mean: "str | Linear | ArrayLike | Sequence", precision: "str | ArrayLike"
-) -> Density:
+def normal_prior(name: str, mean: str | Linear | ArrayLike | Sequence, precision: str | ArrayLike) -> Density:
     """Normal density of a factor, or of all its copies.
 
     Parameters
@@ -409,7 +409,7 @@ class _Precision:
     value: list
     log_det: list
     log_det_factor: float = 1.0
-    log_det_constant: "float | np.ndarray" = 0.0
+    log_det_constant: float | np.ndarray = 0.0
     at: dict = field(default_factory=dict)
 
 

@@ -1,5 +1,7 @@
 """Prior densities of factors."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
@@ -40,7 +42,7 @@ def _prior(text, name, family, natural):
     return Density(text, build)
 
 
-def gamma_prior(name: str, shape: ArrayLike, rate: "ArrayLike | str") -> Density:
+def gamma_prior(name: str, shape: ArrayLike, rate: ArrayLike | str) -> Density:
     """Gamma density of a factor, or of all its copies.
 
     Parameters
@@ -180,7 +182,7 @@ def wishart_prior(name: str, degrees_of_freedom: ArrayLike, inverse_scale: Array
 
 def random_walk_prior(
     name: str,
-    precision: "str | float",
+    precision: str | float,
     *,
     start_mean: float = 0.0,
     start_precision: float,
@@ -246,7 +248,7 @@ def random_walk_prior(
     return Density(text, build)
 
 
-def categorical_prior(name: str, probabilities: "str | ArrayLike", *, at: ArrayLike | None = None) -> Density:
+def categorical_prior(name: str, probabilities: str | ArrayLike, *, at: ArrayLike | None = None) -> Density:
     """Probabilities of the categories of a factor, such as the components that rows belong to.
 
     Parameters

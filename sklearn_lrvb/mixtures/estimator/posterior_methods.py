@@ -433,17 +433,17 @@ class PosteriorMethods(SamplingMethods):
             without_moments,
         )
 
-        uncertainty.require_sizes(targets)
+        targets, left_out = self._of_possible_size(targets, target is None)
         answer = self._answer(method, X, sample_weight, random_state, (groups, strata, strata_sizes))
         margins_of = answer.margins_of(targets, n_draws)
-        of_mean_field, parts, of_all, left_out = uncertainty.of_mean_field, {}, {}, ""
+        of_mean_field, parts, of_all = uncertainty.of_mean_field, {}, {}
         for name in targets:
             try:
                 margins, mean_field = margins_of(name), uncertainty.margins(name, of_mean_field)
             except NoCovarianceError as error:
                 if target is not None:
                     raise
-                left_out = f" Standard deviations are left out. {error}"
+                left_out += f" Standard deviations are left out. {error}"
                 continue
             labels, ends = known[name].labels(self._feature_names), margins.interval(interval)
             rows = summary_rows(labels, margins.mean, margins.deviation, mean_field.deviation, ends)
@@ -465,6 +465,19 @@ class PosteriorMethods(SamplingMethods):
         known = self._uncertainty.targets
         entries = functools.partial(named_entries, targets=known, feature_names=self._feature_names)
         return checked_targets(target, known.table, known.parameters, entries)
+
+    def _of_possible_size(self, targets, is_default):
+        """The targets, without those of the default table that need too large a matrix; and a note, str."""
+        try:
+            self._uncertainty.require_sizes(targets)
+        except MemoryError as error:
+            kept = [name for name in targets if name in ("weights", "means")]
+            if not is_default or kept == targets:
+                raise
+            self._uncertainty.require_sizes(kept)
+            left_out = " and ".join(name.replace("_", " ") for name in targets if name not in kept)
+            return kept, f" Left out: {left_out}. {error}"
+        return targets, ""
 
     def _in_a_line(self, min_count):
         """The fit in a line: rows, components and whether they are left out, convergence and bound; str."""
