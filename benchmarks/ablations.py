@@ -22,7 +22,7 @@ from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.linear_response.observed_information import SolverCosts
 
 LEAST_RATIO = 1.5
-_MIXTURE = "sklearn_lrvb.gaussian_mixture"
+_MIXTURE = "sklearn_lrvb.gaussian"
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,12 @@ ABLATIONS = (
     Ablation(
         "acceleration of the sweeps",
         PROBLEMS["digits"],
-        {"sklearn_lrvb.mixtures.acceleration.Acceleration.proposal": lambda *arguments: None},
+        {"sklearn_lrvb.mixture.acceleration.Acceleration.proposal": lambda *arguments: None},
     ),
     Ablation(
         "Newton steps before the sweeps arrive",
         PROBLEMS["plane-unequal"],
-        {"sklearn_lrvb.mixtures.acceleration.Acceleration.newton_pays": lambda *arguments: False},
+        {"sklearn_lrvb.mixture.acceleration.Acceleration.newton_pays": lambda *arguments: False},
     ),
     Ablation(
         "a frame that all components share",

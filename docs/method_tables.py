@@ -89,12 +89,13 @@ ROOMS = (
     "sklearn_lrvb",
     "sklearn_lrvb.displays",
     "sklearn_lrvb.mean_field",
-    "sklearn_lrvb.exponential_families",
+    "sklearn_lrvb.mean_field.exponential_families",
+    "sklearn_lrvb.mean_field.linear_response",
     "sklearn_lrvb.linear_response",
-    "sklearn_lrvb.mixtures.posterior_sampling.posterior_check",
-    "sklearn_lrvb.mixtures.conclusions.deciding_rows",
-    "sklearn_lrvb.mixtures.conclusions.number_of_clusters",
-    "sklearn_lrvb.mixtures.conclusions.partitions",
+    "sklearn_lrvb.sampling.posterior_check",
+    "sklearn_lrvb.answers.deciding_rows",
+    "sklearn_lrvb.answers.number_of_clusters",
+    "sklearn_lrvb.answers.partitions",
 )
 # The classes of rooms that list no public names of their own.
 RESULTS = ["PosteriorCheck", "DecidingRows", "NumberOfClusters", "PartitionPosterior"]

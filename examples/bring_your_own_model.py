@@ -26,8 +26,12 @@ import numpy as np
 from scipy.special import i0e, i1e
 from sklearn.utils import check_random_state
 
-from sklearn_lrvb.exponential_families import ExponentialFamily, Gamma, check_family
 from sklearn_lrvb.mean_field import Factor, MeanFieldModel, Term
+from sklearn_lrvb.mean_field.exponential_families import (
+    ExponentialFamily,
+    Gamma,
+    check_family,
+)
 
 failures = np.array([5, 1, 5, 14, 3, 19, 1, 1, 4, 22])
 hours = np.array(

@@ -20,16 +20,14 @@ import numpy as np
 from scipy.special import gammaln
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.exponential_families import (
+from sklearn_lrvb.distributions.wishart import log_partition as wishart_log_partition
+from sklearn_lrvb.mean_field import Factor, MeanFieldModel, Term
+from sklearn_lrvb.mean_field.exponential_families import (
     Categorical,
     Dirichlet,
     MultivariateNormal,
     Wishart,
 )
-from sklearn_lrvb.exponential_families.wishart import (
-    log_partition as wishart_log_partition,
-)
-from sklearn_lrvb.mean_field import Factor, MeanFieldModel, Term
 
 rng = np.random.default_rng(0)
 X = np.concatenate(

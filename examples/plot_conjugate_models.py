@@ -22,8 +22,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from sklearn_lrvb.exponential_families import Gamma, UnivariateNormal
 from sklearn_lrvb.mean_field import MeanFieldModel, Term
+from sklearn_lrvb.mean_field.exponential_families import Gamma, UnivariateNormal
 
 prior_precision, prior_shape, prior_rate = 0.1, 2.0, 1.0
 

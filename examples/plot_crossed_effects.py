@@ -22,7 +22,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy import sparse
 
-from sklearn_lrvb.exponential_families import Gamma, UnivariateNormal
 from sklearn_lrvb.mean_field import (
     Factor,
     Linear,
@@ -31,6 +30,7 @@ from sklearn_lrvb.mean_field import (
     normal_likelihood,
     normal_prior,
 )
+from sklearn_lrvb.mean_field.exponential_families import Gamma, UnivariateNormal
 
 
 def crossed_model(ratings, rater, item, n_raters, n_items):

@@ -17,7 +17,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import logsumexp
 
-from sklearn_lrvb.exponential_families import Gamma, UnivariateNormal
 from sklearn_lrvb.mean_field import (
     Factor,
     MeanFieldModel,
@@ -25,6 +24,7 @@ from sklearn_lrvb.mean_field import (
     normal_likelihood,
     normal_prior,
 )
+from sklearn_lrvb.mean_field.exponential_families import Gamma, UnivariateNormal
 
 gain = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
 error = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])

@@ -21,8 +21,11 @@ Broderick (2015) prove that it is exact here (in their supplement).
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sklearn_lrvb.exponential_families import MultivariateNormal, UnivariateNormal
 from sklearn_lrvb.mean_field import MeanFieldModel, Term
+from sklearn_lrvb.mean_field.exponential_families import (
+    MultivariateNormal,
+    UnivariateNormal,
+)
 
 mean = np.array([1.0, -0.5, 2.0])
 covariance = np.array([[1.0, 0.85, -0.3], [0.85, 0.9, -0.05], [-0.3, -0.05, 0.5]])

@@ -26,13 +26,17 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import logsumexp
 
-from sklearn_lrvb.exponential_families import Gamma, GaussianChain, UnivariateNormal
 from sklearn_lrvb.mean_field import (
     MeanFieldModel,
     gamma_prior,
     normal_likelihood,
     normal_prior,
     random_walk_prior,
+)
+from sklearn_lrvb.mean_field.exponential_families import (
+    Gamma,
+    GaussianChain,
+    UnivariateNormal,
 )
 
 # fmt: off

@@ -17,7 +17,6 @@ words. The reference is a Gibbs sampler with fifty chains.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sklearn_lrvb.exponential_families import Categorical, Dirichlet
 from sklearn_lrvb.mean_field import (
     Factor,
     MeanFieldModel,
@@ -25,6 +24,7 @@ from sklearn_lrvb.mean_field import (
     categorical_prior,
     dirichlet_prior,
 )
+from sklearn_lrvb.mean_field.exponential_families import Categorical, Dirichlet
 
 n_texts, n_vocabulary, length = 30, 12, 60
 rng = np.random.default_rng(0)

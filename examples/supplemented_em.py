@@ -19,8 +19,12 @@ two agree?
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sklearn_lrvb.exponential_families import Beta, Categorical, MultivariateNormal
 from sklearn_lrvb.mean_field import Factor, MeanFieldModel, Term
+from sklearn_lrvb.mean_field.exponential_families import (
+    Beta,
+    Categorical,
+    MultivariateNormal,
+)
 
 
 def optimum_of(em_map, n_parameters):

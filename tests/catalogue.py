@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.arguments import core_of_outlying_rows, needs_covariances, resolve_prior
-from sklearn_lrvb.gaussian_mixture.fitting.starts import Completion
+from sklearn_lrvb.estimators.gaussian_arguments import core_of_outlying_rows, needs_covariances, resolve_prior
+from sklearn_lrvb.gaussian.fitting.starts import Completion
 from sklearn_lrvb.linear_response.observed_information import SolverCosts
-from sklearn_lrvb.row_blocks import rows_of_array
+from sklearn_lrvb.rows import rows_of_array
 
 COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 PRIORS = ("conjugate", "flat")
@@ -178,51 +178,51 @@ def formed_information(estimator):
     return uncertainty_of(estimator).source._matrix
 
 
-_SAMPLING = "mixtures.posterior_sampling"
-_UNCERTAINTY = "mixtures.uncertainty"
+_SAMPLING = "sampling"
+_UNCERTAINTY = "answers"
 _SIZES = {
-    "most_rows": ["row_blocks.blocks._MAX_ROWS"],  # of a block
-    "least_rows": ["row_blocks.blocks._MIN_ROWS"],
-    "block_bytes": ["row_blocks.blocks._BLOCK_BYTES"],
-    "batch_bytes": ["row_blocks.blocks._BATCH_BYTES"],
-    "product_for_threads": ["row_blocks.array_rows._LEAST_PRODUCT_FOR_THREADS"],
+    "most_rows": ["rows.blocks._MAX_ROWS"],  # of a block
+    "least_rows": ["rows.blocks._MIN_ROWS"],
+    "block_bytes": ["rows.blocks._BLOCK_BYTES"],
+    "batch_bytes": ["rows.blocks._BATCH_BYTES"],
+    "product_for_threads": ["rows.array_rows._LEAST_PRODUCT_FOR_THREADS"],
     "sample_rows": [
-        "gaussian_mixture.fitting.starts.SAMPLE_ROWS",
-        "gaussian_mixture.fitting.core.SAMPLE_ROWS",
-        "gaussian_mixture.model.GaussianModel.sample_rows",
+        "gaussian.fitting.starts.SAMPLE_ROWS",
+        "gaussian.fitting.core.SAMPLE_ROWS",
+        "gaussian.model.GaussianModel.sample_rows",
     ],
     "dense_size": [
         f"{module}.MAX_DENSE_SIZE"
         for module in (
             "linear_response.observed_information",
-            "gaussian_mixture.information.observed_information",
+            "gaussian.information.observed_information",
             f"{_UNCERTAINTY}.uncertainty",
         )
     ],
     "pickled_bytes": [f"{_UNCERTAINTY}.uncertainty._FORMED_TO_PICKLE_BYTES"],
     "jacobian_size": [f"{_UNCERTAINTY}.targets._JACOBIAN_SIZE"],
     "coordinates_at_once": [f"{_UNCERTAINTY}.targets._COORDINATES_AT_ONCE"],
-    "numbers_per_row": ["gaussian_mixture.posterior_sampling.likelihood._NUMBERS_PER_ROW"],
+    "numbers_per_row": ["gaussian.sampling.likelihood._NUMBERS_PER_ROW"],
     "numbers_in_own_frames": [
-        f"gaussian_mixture.e_step.frames.{name}" for name in ("_FEW_NUMBERS", "_FEW_NUMBERS_OF_OWN_MATRICES")
+        f"gaussian.e_step.frames.{name}" for name in ("_FEW_NUMBERS", "_FEW_NUMBERS_OF_OWN_MATRICES")
     ],
-    "dense_system": ["linear_response.definite_system._DENSE_UP_TO"],
-    "entries_eliminated_first": ["linear_response.definite_system._FEW_ENTRIES"],
-    "rows_eliminated_last": ["linear_response.definite_system._MOST_LAST"],
+    "dense_system": ["mean_field.linear_response.definite_system._DENSE_UP_TO"],
+    "entries_eliminated_first": ["mean_field.linear_response.definite_system._FEW_ENTRIES"],
+    "rows_eliminated_last": ["mean_field.linear_response.definite_system._MOST_LAST"],
     "stored_statistics": ["mean_field.factor._STORED_UP_TO"],
     "entries_of_monomials": ["mean_field.log_joint._MOST_ENTRIES"],
     "share_of_separate_factors": ["mean_field.response._LEAST_SHARE"],
     "bytes_per_entry": ["mean_field.coupling.BYTES_PER_ENTRY"],
     "dense_blocks_from": ["mean_field.coupling._DENSE_FROM"],
     "entries_checked_for_saddles": ["mean_field.posterior._CHECKED_UP_TO"],
-    "parameters_checked": ["mixtures.estimator.sampling_methods._MOST_PARAMETERS"],
+    "parameters_checked": ["estimators.sampling_methods._MOST_PARAMETERS"],
     "blocks_of_scans": [f"{_SAMPLING}.exact._BLOCKS"],
     "sweeps_of_numbers": [f"{_SAMPLING}.occupied.{name}" for name in ("_LEAST_SWEEPS", "_MOST_SWEEPS")],
-    "seconds_of_exact": ["mixtures.estimator.sampling_methods._MOST_SECONDS"],
+    "seconds_of_exact": ["estimators.sampling_methods._MOST_SECONDS"],
     "kept_rows_bytes": [f"{_UNCERTAINTY}.uncertainty._KEPT_ROWS_BYTES"],
-    "first_nu": ["gaussian_mixture.arguments.NU_AT_START"],
-    "rows_of_refits": ["mixtures.estimator.influence_methods._ROWS_OF_REFITS"],
-    "least_refits": ["mixtures.estimator.influence_methods._LEAST_REFITS"],
+    "first_nu": ["estimators.gaussian_arguments.NU_AT_START"],
+    "rows_of_refits": ["estimators.influence_methods._ROWS_OF_REFITS"],
+    "least_refits": ["estimators.influence_methods._LEAST_REFITS"],
 }
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from sklearn_lrvb.row_blocks import array_rows
+from sklearn_lrvb.rows import array_rows
 
 
 def pytest_configure(config):

@@ -17,8 +17,15 @@ from math import prod
 import numpy as np
 from scipy.special import gammaln
 
-from sklearn_lrvb.exponential_families import Beta, Categorical, Dirichlet, Gamma, MultivariateNormal, Wishart
 from sklearn_lrvb.mean_field import Factor, MeanFieldModel, MeanFieldPosterior, Term
+from sklearn_lrvb.mean_field.exponential_families import (
+    Beta,
+    Categorical,
+    Dirichlet,
+    Gamma,
+    MultivariateNormal,
+    Wishart,
+)
 
 LOG_2_PI = np.log(2.0 * np.pi)
 

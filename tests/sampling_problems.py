@@ -18,7 +18,7 @@ from catalogue import (
 from scipy import stats
 from scipy.special import gammaln, logsumexp
 
-from sklearn_lrvb.mixtures.posterior_sampling.sampler import PosteriorSampler
+from sklearn_lrvb.sampling.sampler import PosteriorSampler
 
 PROPER = [model for model in MOST_MODELS if model["prior"] == "conjugate"]
 NORMAL = [model for model in PROPER if "noise" not in model and "tails" not in model]

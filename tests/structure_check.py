@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.covariance_structures import CovarianceStructure
+from sklearn_lrvb.gaussian.covariance_structures import CovarianceStructure
 
 _STANDARD_ERRORS = 5.0  # Largest error of averages over random draws, in their standard errors.
 _DEGREES_OF_FREEDOM = 40.0  # Those of the random precisions; enough for the variances of linear response.

@@ -8,7 +8,9 @@ from functools import cached_property
 import pytest
 
 import sklearn_lrvb
-from sklearn_lrvb import exponential_families, linear_response, mean_field
+from sklearn_lrvb import linear_response, mean_field
+from sklearn_lrvb.mean_field import exponential_families
+from sklearn_lrvb.mean_field import linear_response as general_linear_response
 
 
 def _own_members(cls):
@@ -25,7 +27,7 @@ def _own_members(cls):
                 yield f"{base.__name__}.{name}", getattr(member, "__func__", member)
 
 
-_ROOMS = (sklearn_lrvb, exponential_families, linear_response, mean_field)
+_ROOMS = (sklearn_lrvb, linear_response, mean_field, exponential_families, general_linear_response)
 _EXPORTED = [getattr(room, name) for room in _ROOMS for name in room.__all__]
 _PUBLIC = {thing.__name__: thing for thing in _EXPORTED if callable(thing)}
 _PUBLIC |= {

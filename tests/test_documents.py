@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sklearn_lrvb.gaussian_mixture.covariance_structures.structures import FullCovariance
-from sklearn_lrvb.mixtures.uncertainty.uncertainty import _FORMED_TO_PICKLE_BYTES
+from sklearn_lrvb.answers.uncertainty import _FORMED_TO_PICKLE_BYTES
+from sklearn_lrvb.gaussian.covariance_structures.structures import FullCovariance
 
 ROOT = Path(__file__).parent.parent
 PAGES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if "```python\n" in page.read_text("utf8")]
@@ -100,7 +100,14 @@ def test_methods_of_mixtures_take_rows_first_and_all_else_by_name(page):
 
 @pytest.mark.parametrize(
     "module",
-    ["", ".displays", ".mean_field", ".exponential_families", ".linear_response"],
+    [
+        "",
+        ".displays",
+        ".linear_response",
+        ".mean_field",
+        ".mean_field.exponential_families",
+        ".mean_field.linear_response",
+    ],
 )
 def test_the_reference_lists_every_public_name(module):
     module = importlib.import_module(f"sklearn_lrvb{module}")

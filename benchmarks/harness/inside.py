@@ -11,14 +11,14 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from sklearn_lrvb.gaussian_mixture.information.observed_information import (
+from sklearn_lrvb.gaussian.answers.targets import PARAMETERS, GaussianTargets
+from sklearn_lrvb.gaussian.information.observed_information import (
     observed_information,
     solver_costs,
 )
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, GaussianTargets
-from sklearn_lrvb.mixtures.e_step import e_step
-from sklearn_lrvb.mixtures.model import DegenerateComponentError, occupied
-from sklearn_lrvb.row_blocks import ArrayRows, given_rows
+from sklearn_lrvb.mixture.e_step import e_step
+from sklearn_lrvb.mixture.model import DegenerateComponentError, occupied
+from sklearn_lrvb.rows import ArrayRows, given_rows
 
 __all__ = [
     "PARAMETERS",
@@ -93,7 +93,7 @@ def _uncached(posterior):
 
 def least_product_for_threads():
     """Size of matrix products from which the library gives blocks of rows to threads."""
-    from sklearn_lrvb.row_blocks import array_rows
+    from sklearn_lrvb.rows import array_rows
 
     return array_rows._LEAST_PRODUCT_FOR_THREADS
 
@@ -101,7 +101,7 @@ def least_product_for_threads():
 @contextmanager
 def one_task_a_chunk():
     """Context in which a pass over a Dask array that is first made there takes every chunk by itself."""
-    from sklearn_lrvb.row_blocks import dask_rows
+    from sklearn_lrvb.rows import dask_rows
 
     grouped, dask_rows._GROUP_BYTES = dask_rows._GROUP_BYTES, 1
     try:
@@ -113,7 +113,7 @@ def one_task_a_chunk():
 @contextmanager
 def blocks_on_threads():
     """Context in which blocks of rows go to threads even where that is known not to pay."""
-    from sklearn_lrvb.row_blocks import array_rows
+    from sklearn_lrvb.rows import array_rows
 
     least, array_rows._LEAST_PRODUCT_FOR_THREADS = array_rows._LEAST_PRODUCT_FOR_THREADS, 0
     try:

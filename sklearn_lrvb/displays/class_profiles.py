@@ -10,8 +10,8 @@ from scipy.stats import entropy, norm, poisson
 from sklearn_lrvb.displays.axes import COLORS, MARKERS
 from sklearn_lrvb.displays.forest import Forest, Kind, Panel
 from sklearn_lrvb.displays.selection import check_drawn, check_number_of_panels
-from sklearn_lrvb.latent_class.estimator import LRVBLatentClassMixture
-from sklearn_lrvb.mixtures.model import occupied
+from sklearn_lrvb.estimators.latent_class_mixture import LRVBLatentClassMixture
+from sklearn_lrvb.mixture.model import occupied
 from sklearn_lrvb.reports import require_interval
 
 if TYPE_CHECKING:

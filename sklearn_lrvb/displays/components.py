@@ -31,10 +31,10 @@ from sklearn_lrvb.displays.selection import (
     expected_counts,
     in_words,
 )
-from sklearn_lrvb.gaussian_mixture.estimator import LRVBGaussianMixture
+from sklearn_lrvb.estimators.gaussian_mixture import LRVBGaussianMixture
 from sklearn_lrvb.reports import require_interval
-from sklearn_lrvb.row_blocks import require_table
-from sklearn_lrvb.row_blocks.tables import checked_weights
+from sklearn_lrvb.rows import require_table
+from sklearn_lrvb.rows.tables import checked_weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

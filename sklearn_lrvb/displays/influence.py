@@ -28,9 +28,9 @@ from sklearn_lrvb.displays.selection import (
     parameter_entry,
     row_names,
 )
-from sklearn_lrvb.gaussian_mixture.estimator import LRVBGaussianMixture
-from sklearn_lrvb.mixtures.estimator.arguments import check_perturbation, table_like
-from sklearn_lrvb.row_blocks import require_table
+from sklearn_lrvb.estimators.arguments import check_perturbation, table_like
+from sklearn_lrvb.estimators.gaussian_mixture import LRVBGaussianMixture
+from sklearn_lrvb.rows import require_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

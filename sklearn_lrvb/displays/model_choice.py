@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
+from sklearn_lrvb.answers.number_of_clusters import CRITERIA
 from sklearn_lrvb.displays.axes import (
     COLORS,
     ResultDisplay,
@@ -16,8 +17,7 @@ from sklearn_lrvb.displays.axes import (
     styled,
     write_beside,
 )
-from sklearn_lrvb.mixtures.conclusions.model_choice import number_of_clusters
-from sklearn_lrvb.mixtures.conclusions.number_of_clusters import CRITERIA
+from sklearn_lrvb.estimators.number_of_clusters import number_of_clusters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -20,10 +20,10 @@ from sklearn_lrvb.displays.selection import (
     is_list,
     row_and_column,
 )
-from sklearn_lrvb.gaussian_mixture.estimator import LRVBGaussianMixture
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS, TARGETS
-from sklearn_lrvb.mixtures.estimator.arguments import checked_method, checked_targets
-from sklearn_lrvb.mixtures.estimator.sampling_methods import NO_GROUPS, OF_SAMPLES
+from sklearn_lrvb.estimators.arguments import checked_method, checked_targets
+from sklearn_lrvb.estimators.gaussian_mixture import LRVBGaussianMixture
+from sklearn_lrvb.estimators.sampling_methods import NO_GROUPS, OF_SAMPLES
+from sklearn_lrvb.gaussian.answers.targets import PARAMETERS, TARGETS
 from sklearn_lrvb.reports import require_interval
 
 if TYPE_CHECKING:

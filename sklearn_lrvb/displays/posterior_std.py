@@ -9,8 +9,8 @@ import numpy as np
 
 from sklearn_lrvb.displays.axes import COLORS, MARKERS, draw_legend, given_or_new, styled
 from sklearn_lrvb.displays.selection import check_drawn, in_words
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import TARGETS
-from sklearn_lrvb.mixtures.estimator.arguments import checked_targets
+from sklearn_lrvb.estimators.arguments import checked_targets
+from sklearn_lrvb.gaussian.answers.targets import TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

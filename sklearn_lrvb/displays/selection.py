@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_lrvb.mixtures.estimator.arguments import holding
+from sklearn_lrvb.estimators.arguments import holding
 
 _MOST_PANELS = 100  # More are too small to read on any page, and take matplotlib a minute.
 

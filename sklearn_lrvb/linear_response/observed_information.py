@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklearn_lrvb.linear_response.complete_information import CompleteInformation
-from sklearn_lrvb.row_blocks import slices
+from sklearn_lrvb.rows import slices
 from sklearn_lrvb.symmetric_matrices import packed_triangle
 
 PACKED_SYSTEM = "scaled_triangle"  # key of S in the arrays of an information in primal form

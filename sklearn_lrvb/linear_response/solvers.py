@@ -26,7 +26,7 @@ from sklearn_lrvb.linear_response.observed_information import (
     NewtonStep,
     ObservedInformation,
 )
-from sklearn_lrvb.row_blocks import slices
+from sklearn_lrvb.rows import slices
 from sklearn_lrvb.symmetric_matrices import (
     from_packed_triangle,
     gram_root,

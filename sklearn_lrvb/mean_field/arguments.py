@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sklearn_lrvb.exponential_families.family import refuse_indefinite
+from sklearn_lrvb.mean_field.exponential_families.family import refuse_indefinite
 from sklearn_lrvb.symmetric_matrices import asymmetric_entry, symmetrized
 
 

@@ -12,7 +12,7 @@ saddle points as well; the last change of the state is then continued by ever mo
 import numpy as np
 
 from sklearn_lrvb.anderson_mixing import AndersonMixing
-from sklearn_lrvb.exponential_families import NaturalParameterError
+from sklearn_lrvb.mean_field.exponential_families import NaturalParameterError
 
 _PLAIN_SWEEPS = 5  # Number of sweeps before the first proposal: most simple models need hardly more.
 _FIRST_STRETCH, _LAST_STRETCH = 1.0, 64.0  # Multiples of the last change that are added to it.

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from sklearn_lrvb.mean_field.bound_term import BoundTerm, axes_of
 from sklearn_lrvb.mean_field.factor import with_copies
-from sklearn_lrvb.row_blocks import batches
+from sklearn_lrvb.rows import batches
 
 BYTES_PER_ENTRY = 75.0  # Memory for each entry of a block while it is built.
 

@@ -23,7 +23,7 @@ class FunctionOfParameters:
 
     Examples
     --------
-    >>> from sklearn_lrvb.exponential_families import UnivariateNormal
+    >>> from sklearn_lrvb.mean_field.exponential_families import UnivariateNormal
     >>> from sklearn_lrvb.mean_field import MeanFieldModel, Term
     >>> terms = [Term(-0.5 * 100.0, "x.square"), Term(200.0, "x.value")]  # x ~ normal(2, 1/100)
     >>> posterior = MeanFieldModel({"x": UnivariateNormal()}, terms).fit()

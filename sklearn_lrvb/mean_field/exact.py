@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from sklearn_lrvb.exponential_families import Categorical
 from sklearn_lrvb.mean_field.drawn_joint import DrawnLogJoint
+from sklearn_lrvb.mean_field.exponential_families import Categorical
 
 N_CHAINS = 128
 _FIRST_CHECK, _LAST_CHECK = 8, 2048  # Number of sweeps at the first check, and at the last one.

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from sklearn_lrvb.exponential_families import ExponentialFamily
-from sklearn_lrvb.exponential_families.family import require_count
 from sklearn_lrvb.mean_field.arguments import numbers
-from sklearn_lrvb.row_blocks import batches
+from sklearn_lrvb.mean_field.exponential_families import ExponentialFamily
+from sklearn_lrvb.mean_field.exponential_families.family import require_count
+from sklearn_lrvb.rows import batches
 
 # Number of a member's statistics up to which its V is stored, instead of products computed by the family.
 _STORED_UP_TO = 40
@@ -50,7 +50,7 @@ class Factor:
 
     Examples
     --------
-    >>> from sklearn_lrvb.exponential_families import Categorical
+    >>> from sklearn_lrvb.mean_field.exponential_families import Categorical
     >>> from sklearn_lrvb.mean_field import Factor
     >>> factor = Factor(Categorical(3), copies=50)  # the indicators of 50 observations
     >>> factor.shape, factor.statistic_shape("indicator")
@@ -114,7 +114,7 @@ class Factor:
 
         Examples
         --------
-        >>> from sklearn_lrvb.exponential_families import MultivariateNormal
+        >>> from sklearn_lrvb.mean_field.exponential_families import MultivariateNormal
         >>> from sklearn_lrvb.mean_field import Factor
         >>> Factor(MultivariateNormal(2), copies=50).statistic_shape("outer")
         (50, 2, 2)
@@ -136,7 +136,7 @@ class Factor:
 
         Examples
         --------
-        >>> from sklearn_lrvb.exponential_families import Gamma
+        >>> from sklearn_lrvb.mean_field.exponential_families import Gamma
         >>> from sklearn_lrvb.mean_field import Factor
         >>> Factor(Gamma(), copies=50).index("log")
         (slice(None, None, None), slice(1, 2, None))
@@ -161,7 +161,7 @@ class Factor:
         Examples
         --------
         >>> import numpy as np
-        >>> from sklearn_lrvb.exponential_families import Gamma
+        >>> from sklearn_lrvb.mean_field.exponential_families import Gamma
         >>> from sklearn_lrvb.mean_field import Factor
         >>> factor = Factor(Gamma(), copies=3)
         >>> means = factor.family.mean_parameters(Gamma().natural_parameters(shape=[1.0, 2.0, 3.0], rate=2.0))
@@ -185,7 +185,7 @@ class Factor:
 
         Examples
         --------
-        >>> from sklearn_lrvb.exponential_families import Gamma
+        >>> from sklearn_lrvb.mean_field.exponential_families import Gamma
         >>> from sklearn_lrvb.mean_field import Factor
         >>> Factor(Gamma(), copies=3).positions("log")
         array([1, 3, 5])
@@ -208,7 +208,7 @@ class Factor:
 
         Examples
         --------
-        >>> from sklearn_lrvb.exponential_families import Gamma
+        >>> from sklearn_lrvb.mean_field.exponential_families import Gamma
         >>> from sklearn_lrvb.mean_field import Factor
         >>> natural = Gamma().natural_parameters(shape=[1.0, 2.0, 3.0], rate=2.0)
         >>> blocks = Factor(Gamma(), copies=3).covariance_blocks(natural)
@@ -233,7 +233,7 @@ class Factor:
         Examples
         --------
         >>> import numpy as np
-        >>> from sklearn_lrvb.exponential_families import Categorical
+        >>> from sklearn_lrvb.mean_field.exponential_families import Categorical
         >>> from sklearn_lrvb.mean_field import Factor
         >>> Factor(Categorical(2), copies=2, weights=[1.0, 3.0]).counted(np.array([[0.5, 0.5], [0.0, 1.0]]))
         array([[0.5, 0.5],
@@ -258,7 +258,7 @@ class Factor:
 
         Examples
         --------
-        >>> from sklearn_lrvb.exponential_families import Gamma
+        >>> from sklearn_lrvb.mean_field.exponential_families import Gamma
         >>> from sklearn_lrvb.mean_field import Factor
         >>> Factor(Gamma(), copies=2).labels("tau").tolist()
         ['tau.value[0]', 'tau.log[0]', 'tau.value[1]', 'tau.log[1]']

@@ -13,11 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from sklearn_lrvb.caller_warnings import warn_caller
-from sklearn_lrvb.exponential_families import ExponentialFamily, NaturalParameterError
-from sklearn_lrvb.exponential_families.family import require_count
 from sklearn_lrvb.mean_field.arguments import numbers
 from sklearn_lrvb.mean_field.ascent import CoordinateAscent
 from sklearn_lrvb.mean_field.densities.density import Density
+from sklearn_lrvb.mean_field.exponential_families import ExponentialFamily, NaturalParameterError
+from sklearn_lrvb.mean_field.exponential_families.family import require_count
 from sklearn_lrvb.mean_field.factor import Factor
 from sklearn_lrvb.mean_field.log_joint import LogJoint
 from sklearn_lrvb.mean_field.posterior import MeanFieldPosterior
@@ -68,7 +68,7 @@ class MeanFieldModel:
     Normal observations with unknown mean and precision, of which q(mu, tau) = q(mu) q(tau):
 
     >>> import numpy as np
-    >>> from sklearn_lrvb.exponential_families import Gamma, UnivariateNormal
+    >>> from sklearn_lrvb.mean_field.exponential_families import Gamma, UnivariateNormal
     >>> from sklearn_lrvb.mean_field import MeanFieldModel, Term
     >>> x = np.array([1.2, 0.3, 2.1, 0.7, 1.4])
     >>> model = MeanFieldModel(
@@ -189,7 +189,7 @@ class MeanFieldModel:
         --------
         Four observations of precision 1 and the prior mu ~ normal(0, 1) give a posterior of precision 5:
 
-        >>> from sklearn_lrvb.exponential_families import UnivariateNormal
+        >>> from sklearn_lrvb.mean_field.exponential_families import UnivariateNormal
         >>> from sklearn_lrvb.mean_field import MeanFieldModel, Term
         >>> x = [2.0, 3.0, 1.0, 4.0]
         >>> terms = [Term(sum(x), "mu.value"), Term(-0.5 * len(x), "mu.square"), Term(-0.5, "mu.square")]

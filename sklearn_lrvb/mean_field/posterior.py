@@ -14,11 +14,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from sklearn_lrvb.caller_warnings import warn_caller
-from sklearn_lrvb.exponential_families import Categorical
-from sklearn_lrvb.exponential_families.family import require_count
 from sklearn_lrvb.linear_response import IndefiniteInformationError
 from sklearn_lrvb.mean_field.delta_method import FunctionOfParameters, value_and_jacobian
 from sklearn_lrvb.mean_field.exact import N_CHAINS, exact_draws
+from sklearn_lrvb.mean_field.exponential_families import Categorical
+from sklearn_lrvb.mean_field.exponential_families.family import require_count
 from sklearn_lrvb.mean_field.factor import Factor, entry_label, named_factor
 from sklearn_lrvb.mean_field.log_joint import LogJoint
 from sklearn_lrvb.mean_field.posterior_check import (
@@ -74,7 +74,7 @@ class MeanFieldPosterior:
     --------
     A normal posterior of two numbers with precision [[2, 1], [1, 1]], a factor for each:
 
-    >>> from sklearn_lrvb.exponential_families import UnivariateNormal
+    >>> from sklearn_lrvb.mean_field.exponential_families import UnivariateNormal
     >>> from sklearn_lrvb.mean_field import MeanFieldModel, Term
     >>> posterior = MeanFieldModel(
     ...     {"a": UnivariateNormal(), "b": UnivariateNormal()},
@@ -143,7 +143,7 @@ class MeanFieldPosterior:
 
         Examples
         --------
-        >>> from sklearn_lrvb.exponential_families import UnivariateNormal
+        >>> from sklearn_lrvb.mean_field.exponential_families import UnivariateNormal
         >>> from sklearn_lrvb.mean_field import MeanFieldModel, Term
         >>> log_joint = [  # of a normal distribution with mean (-1, 2) and precision [[2, 1], [1, 1]]
         ...     Term(-1.0, "a.square"), Term(-0.5, "b.square"),
@@ -216,7 +216,7 @@ class MeanFieldPosterior:
         Under q the variables have precision 2 and 1, and do not depend on each other. Their posterior has the
         standard deviations 1 and 1.4:
 
-        >>> from sklearn_lrvb.exponential_families import UnivariateNormal
+        >>> from sklearn_lrvb.mean_field.exponential_families import UnivariateNormal
         >>> from sklearn_lrvb.mean_field import MeanFieldModel, Term
         >>> log_joint = [  # of a normal distribution with mean (-1, 2) and precision [[2, 1], [1, 1]]
         ...     Term(-1.0, "a.square"), Term(-0.5, "b.square"),
@@ -315,7 +315,7 @@ class MeanFieldPosterior:
 
         Examples
         --------
-        >>> from sklearn_lrvb.exponential_families import Gamma
+        >>> from sklearn_lrvb.mean_field.exponential_families import Gamma
         >>> from sklearn_lrvb.mean_field import Factor, MeanFieldModel, Term
         >>> terms = [Term([24.0, 4.0], "tau.log"), Term([-50.0, -2.0], "tau.value")]
         >>> posterior = MeanFieldModel({"tau": Factor(Gamma(), 2)}, terms).fit()
@@ -357,7 +357,7 @@ class MeanFieldPosterior:
         --------
         The variances of a and b under q, one over their precisions 2 and 1:
 
-        >>> from sklearn_lrvb.exponential_families import UnivariateNormal
+        >>> from sklearn_lrvb.mean_field.exponential_families import UnivariateNormal
         >>> from sklearn_lrvb.mean_field import MeanFieldModel, Term
         >>> log_joint = [  # of a normal distribution with mean (-1, 2) and precision [[2, 1], [1, 1]]
         ...     Term(-1.0, "a.square"), Term(-0.5, "b.square"),
@@ -391,7 +391,7 @@ class MeanFieldPosterior:
         V and H give the linear response covariance (paper, Equation 10):
 
         >>> import numpy as np
-        >>> from sklearn_lrvb.exponential_families import UnivariateNormal
+        >>> from sklearn_lrvb.mean_field.exponential_families import UnivariateNormal
         >>> from sklearn_lrvb.mean_field import MeanFieldModel, Term
         >>> log_joint = [  # of a normal distribution with mean (-1, 2) and precision [[2, 1], [1, 1]]
         ...     Term(-1.0, "a.square"), Term(-0.5, "b.square"),
@@ -457,7 +457,7 @@ class MeanFieldPosterior:
         The exact covariance of a and b is the inverse of their precision matrix. Linear response finds it, q
         does not:
 
-        >>> from sklearn_lrvb.exponential_families import UnivariateNormal
+        >>> from sklearn_lrvb.mean_field.exponential_families import UnivariateNormal
         >>> from sklearn_lrvb.mean_field import MeanFieldModel, Term
         >>> log_joint = [  # of a normal distribution with mean (-1, 2) and precision [[2, 1], [1, 1]]
         ...     Term(-1.0, "a.square"), Term(-0.5, "b.square"),
@@ -517,7 +517,7 @@ class MeanFieldPosterior:
         --------
         The exact standard deviation of b is the root of 2:
 
-        >>> from sklearn_lrvb.exponential_families import UnivariateNormal
+        >>> from sklearn_lrvb.mean_field.exponential_families import UnivariateNormal
         >>> from sklearn_lrvb.mean_field import MeanFieldModel, Term
         >>> log_joint = [  # of a normal distribution with mean (-1, 2) and precision [[2, 1], [1, 1]]
         ...     Term(-1.0, "a.square"), Term(-0.5, "b.square"),
@@ -576,7 +576,7 @@ class MeanFieldPosterior:
         --------
         Linear response is exact for normal posteriors:
 
-        >>> from sklearn_lrvb.exponential_families import UnivariateNormal
+        >>> from sklearn_lrvb.mean_field.exponential_families import UnivariateNormal
         >>> from sklearn_lrvb.mean_field import MeanFieldModel, Term
         >>> log_joint = [  # of a normal distribution with precision [[2, 1], [1, 1]]
         ...     Term(-1.0, "a.square"), Term(-0.5, "b.square"), Term(-1.0, "a.value", "b.value"),
@@ -632,7 +632,7 @@ class MeanFieldPosterior:
         --------
         The difference of two correlated numbers, which depends on both:
 
-        >>> from sklearn_lrvb.exponential_families import UnivariateNormal
+        >>> from sklearn_lrvb.mean_field.exponential_families import UnivariateNormal
         >>> from sklearn_lrvb.mean_field import MeanFieldModel, Term
         >>> log_joint = [  # of a normal distribution with mean (-1, 2) and precision [[2, 1], [1, 1]]
         ...     Term(-1.0, "a.square"), Term(-0.5, "b.square"),
@@ -704,7 +704,7 @@ class MeanFieldPosterior:
 
         Examples
         --------
-        >>> from sklearn_lrvb.exponential_families import Gamma
+        >>> from sklearn_lrvb.mean_field.exponential_families import Gamma
         >>> from sklearn_lrvb.mean_field import MeanFieldModel, Term
         >>> terms = [Term(24.0, "tau.log"), Term(-50.0, "tau.value")]  # tau ~ gamma(shape 25, rate 50)
         >>> posterior = MeanFieldModel({"tau": Gamma()}, terms).fit()

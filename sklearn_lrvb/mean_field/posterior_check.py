@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_lrvb.exponential_families import Categorical
 from sklearn_lrvb.mean_field.drawn_joint import DrawnLogJoint
+from sklearn_lrvb.mean_field.exponential_families import Categorical
 from sklearn_lrvb.mean_field.factor import entry_label
 from sklearn_lrvb.mean_field.quantities import correlated_draws
-from sklearn_lrvb.row_blocks import batches
+from sklearn_lrvb.rows import batches
 from sklearn_lrvb.verdict import Verdict
 
 _WIDTH = 88  # Columns of the display.
@@ -52,7 +52,7 @@ class MeanFieldCheck:
 
     Examples
     --------
-    >>> from sklearn_lrvb.exponential_families import Gamma
+    >>> from sklearn_lrvb.mean_field.exponential_families import Gamma
     >>> from sklearn_lrvb.mean_field import MeanFieldModel, Term
     >>> terms = [Term(24.0, "tau.log"), Term(-50.0, "tau.value")]
     >>> MeanFieldModel({"tau": Gamma()}, terms).fit().posterior_check().state

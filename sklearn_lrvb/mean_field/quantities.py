@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import solve_triangular
 
-from sklearn_lrvb.exponential_families.special_functions import normal_quantile
+from sklearn_lrvb.distributions.special_functions import normal_quantile
 from sklearn_lrvb.mean_field.factor import (
     Factor,
     covariance_of,
@@ -21,7 +21,7 @@ from sklearn_lrvb.mean_field.factor import (
     named_entry,
     with_copies,
 )
-from sklearn_lrvb.row_blocks import batches
+from sklearn_lrvb.rows import batches
 from sklearn_lrvb.symmetric_matrices import cholesky_equilibrated
 
 

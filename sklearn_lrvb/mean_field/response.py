@@ -18,12 +18,16 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from sklearn_lrvb.linear_response.definite_system import BlockRoot, NotPositiveDefiniteError, ResponseSystem
 from sklearn_lrvb.linear_response.observed_information import indefinite_information_error
 from sklearn_lrvb.mean_field.coupling import BYTES_PER_ENTRY
 from sklearn_lrvb.mean_field.factor import covariance_form, covariance_product, with_copies
+from sklearn_lrvb.mean_field.linear_response.definite_system import (
+    BlockRoot,
+    NotPositiveDefiniteError,
+    ResponseSystem,
+)
 from sklearn_lrvb.mean_field.quantities import own_covariances
-from sklearn_lrvb.row_blocks import batches
+from sklearn_lrvb.rows import batches
 
 _ROOT_MATRICES = 4.0  # Number of arrays of the size of the joint members' covariance blocks.
 _BYTES_PER_PAIR = 65.0  # Memory for each entry of H_r,j V_j H_j,r while S is computed.

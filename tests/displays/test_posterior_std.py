@@ -5,7 +5,7 @@ import pytest
 from catalogue import COVARIANCE_TYPES, assert_equal_to_rounding, fitted, overlapping, unique
 
 from sklearn_lrvb.displays import PosteriorStdDisplay
-from sklearn_lrvb.gaussian_mixture.uncertainty.targets import PARAMETERS
+from sklearn_lrvb.gaussian.answers.targets import PARAMETERS
 
 each_covariance_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 X = overlapping()

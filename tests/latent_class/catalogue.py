@@ -176,7 +176,7 @@ def refitted_with(estimator, problem, weights, **parameters):
     """The fit of a problem with other weights of the rows, under the prior that a fit of it has."""
     with pytest.MonkeyPatch.context() as patch:
         prior = posterior_of(estimator).prior
-        patch.setattr("sklearn_lrvb.latent_class.estimator.resolve_prior", lambda *_: prior)
+        patch.setattr("sklearn_lrvb.estimators.latent_class_mixture.resolve_prior", lambda *_: prior)
         start = estimator.predict_proba(problem.X)
         given = {"init_params": start, "tol": 1e-14, "moves": None, **parameters}
         return refitted(replace(problem, sample_weight=weights), **given)

@@ -7,8 +7,6 @@ import numpy as np
 from latent_class.catalogue import PROBLEMS, codes_of, fitted, kinds_of, weights_of
 from scipy.special import digamma, gammaln, polygamma
 
-from sklearn_lrvb.exponential_families import Categorical, Dirichlet, ExponentialFamily, Gamma
-from sklearn_lrvb.exponential_families.family import refuse
 from sklearn_lrvb.mean_field import (
     Factor,
     MeanFieldModel,
@@ -17,6 +15,8 @@ from sklearn_lrvb.mean_field import (
     dirichlet_prior,
     gamma_prior,
 )
+from sklearn_lrvb.mean_field.exponential_families import Categorical, Dirichlet, ExponentialFamily, Gamma
+from sklearn_lrvb.mean_field.exponential_families.family import refuse
 
 
 @dataclass(frozen=True)

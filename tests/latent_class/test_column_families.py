@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from column_family_check import check_column_family
 
-from sklearn_lrvb.latent_class.column_families import (
+from sklearn_lrvb.families import (
     CategoricalColumns,
     CountColumns,
     NumericColumns,

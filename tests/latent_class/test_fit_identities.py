@@ -22,7 +22,7 @@ from latent_class.catalogue import (
 from scipy import stats
 from scipy.special import digamma, gammaln, logsumexp, softmax
 
-from sklearn_lrvb.exponential_families import check_family
+from sklearn_lrvb.mean_field.exponential_families import check_family
 
 MIXED = ["mixed", "weights", "surplus"]
 ROWS = np.random.default_rng(0).permutation(100)
@@ -103,7 +103,7 @@ def test_equal_rows_may_be_joined(monkeypatch):
     for problem in (PROBLEMS["categories"], replace(holed, X=holed.X[["sport", "smokes", "visits"]])):
         fits = []
         for share in (0.0, 1.0):
-            monkeypatch.setattr("sklearn_lrvb.latent_class.given_tables._WORTH_JOINING", share)
+            monkeypatch.setattr("sklearn_lrvb.mixed_tables.given_tables._WORTH_JOINING", share)
             fits.append(refitted(problem))
         assert_same_fit(*fits)
         np.testing.assert_array_equal(fits[0].labels_, fits[1].labels_)
@@ -130,7 +130,7 @@ def test_random_starts_are_those_of_the_seed():
 @pytest.mark.parametrize("name", ["categories", "numbers", "counts", "mixed", "weights"])
 def test_starts_of_many_rows_are_compared_on_a_sample(name, monkeypatch):
     for module in ("estimator", "starts"):
-        monkeypatch.setattr(f"sklearn_lrvb.latent_class.{module}.SAMPLE_ROWS", 40)
+        monkeypatch.setattr(f"sklearn_lrvb.family_mixture.{module}.SAMPLE_ROWS", 40)
     problem = PROBLEMS[name]
     given = {"init_params": "kmeans", "n_init": 3}
     assert_same_fit(refitted(problem, **given), fitted(name))

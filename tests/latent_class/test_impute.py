@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from sklearn_lrvb import LRVBLatentClassMixture
-from sklearn_lrvb.latent_class.completed import completed_table
-from sklearn_lrvb.latent_class.table import described
+from sklearn_lrvb.mixed_tables.completed import completed_table
+from sklearn_lrvb.mixed_tables.table import described
 
 N = 40
 LARGE = 2**53 + 1

@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from sklearn_lrvb.latent_class.table import described, described_part
+from sklearn_lrvb.mixed_tables.table import described, described_part
 
 ANSWERS = ["Yes", "yes", "YES ", "No", " "]
 CONTAINERS = {

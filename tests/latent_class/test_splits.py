@@ -8,11 +8,11 @@ import pytest
 from latent_class.catalogue import assert_same_fit, posterior_of
 
 from sklearn_lrvb import LRVBLatentClassMixture
-from sklearn_lrvb.mixtures.ascent import Ascent
-from sklearn_lrvb.mixtures.e_step import e_step
-from sklearn_lrvb.mixtures.model import occupied
-from sklearn_lrvb.mixtures.refit import with_one_more
-from sklearn_lrvb.mixtures.search import Search
+from sklearn_lrvb.mixture.ascent import Ascent
+from sklearn_lrvb.mixture.e_step import e_step
+from sklearn_lrvb.mixture.model import occupied
+from sklearn_lrvb.mixture.refit import with_one_more
+from sklearn_lrvb.mixture.search import Search
 
 # Classes that hold several clusters have overdispersed counts.
 pytestmark = pytest.mark.filterwarnings("ignore:The variance of column:UserWarning")
@@ -117,7 +117,7 @@ def test_copies_weights_order_and_parts_do_not_change_the_search(name):
 
 @pytest.mark.parametrize("name", COLUMNS)
 def test_splits_are_found_in_a_sample(name, monkeypatch):
-    monkeypatch.setattr("sklearn_lrvb.latent_class.model.LatentClassModel.sample_rows", 70)
+    monkeypatch.setattr("sklearn_lrvb.family_mixture.model.LatentClassModel.sample_rows", 70)
     found = started([0, 0, 1, 1], 6, name)
     assert_same_fit(found, started(range(4), 6, name), 1e-4)
 

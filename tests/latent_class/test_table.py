@@ -12,7 +12,7 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.compose import make_column_selector
 
-from sklearn_lrvb.latent_class.table import described, described_part
+from sklearn_lrvb.mixed_tables.table import described, described_part
 
 N = 40
 KINDS = ("numeric", "categorical", "binary", "binary", "numeric")

@@ -6,16 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sklearn_lrvb.exponential_families import (
-    Beta,
-    Categorical,
-    Dirichlet,
-    Gamma,
-    GaussianChain,
-    MultivariateNormal,
-    UnivariateNormal,
-    Wishart,
-)
 from sklearn_lrvb.mean_field import (
     Factor,
     Linear,
@@ -34,6 +24,16 @@ from sklearn_lrvb.mean_field import (
     poisson_likelihood,
     random_walk_prior,
     wishart_prior,
+)
+from sklearn_lrvb.mean_field.exponential_families import (
+    Beta,
+    Categorical,
+    Dirichlet,
+    Gamma,
+    GaussianChain,
+    MultivariateNormal,
+    UnivariateNormal,
+    Wishart,
 )
 
 N = 6

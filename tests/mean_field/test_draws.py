@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from mean_field_catalogue import CATALOGUE, built, factor_analysis, fitted
+from mean_field.catalogue import CATALOGUE, built, factor_analysis, fitted
 
-from sklearn_lrvb.exponential_families import Categorical, ExponentialFamily, Gamma, Wishart
 from sklearn_lrvb.mean_field import Factor, MeanFieldModel, Term
+from sklearn_lrvb.mean_field.exponential_families import Categorical, ExponentialFamily, Gamma, Wishart
 from sklearn_lrvb.mean_field.quantities import coordinates
 
 N_DRAWS = 4000

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from mean_field_catalogue import CATALOGUE, fitted
+from mean_field.catalogue import CATALOGUE, fitted
+from mean_field.worked_models import exact_pumps
 from scipy.special import logsumexp
-from worked_models import exact_pumps
 
-from sklearn_lrvb.exponential_families import Beta, Categorical, Dirichlet, Gamma, UnivariateNormal, Wishart
 from sklearn_lrvb.mean_field import (
     Factor,
     Linear,
@@ -18,6 +17,14 @@ from sklearn_lrvb.mean_field import (
     normal_prior,
 )
 from sklearn_lrvb.mean_field.drawn_joint import DrawnLogJoint
+from sklearn_lrvb.mean_field.exponential_families import (
+    Beta,
+    Categorical,
+    Dirichlet,
+    Gamma,
+    UnivariateNormal,
+    Wishart,
+)
 from sklearn_lrvb.mean_field.posterior_check import integrated_factors, log_marginals
 
 N_DRAWS = 5

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from catalogue import set_sizes
-from mean_field_catalogue import CATALOGUE, built, fitted
+from mean_field.catalogue import CATALOGUE, built, fitted
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from sklearn_lrvb.exponential_families import (
+from sklearn_lrvb.linear_response import IndefiniteInformationError
+from sklearn_lrvb.mean_field import Factor, MeanFieldModel, Term
+from sklearn_lrvb.mean_field import posterior as posterior_module
+from sklearn_lrvb.mean_field.exponential_families import (
     Categorical,
     Dirichlet,
     Gamma,
@@ -18,9 +21,6 @@ from sklearn_lrvb.exponential_families import (
     UnivariateNormal,
     Wishart,
 )
-from sklearn_lrvb.linear_response import IndefiniteInformationError
-from sklearn_lrvb.mean_field import Factor, MeanFieldModel, Term
-from sklearn_lrvb.mean_field import posterior as posterior_module
 
 FACTORS = {
     "mu": MultivariateNormal(2),

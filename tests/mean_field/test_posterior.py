@@ -4,10 +4,10 @@ import re
 
 import numpy as np
 import pytest
-from mean_field_catalogue import CATALOGUE, built, fitted, mixture_terms, statistics_of
+from mean_field.catalogue import CATALOGUE, built, fitted, mixture_terms, statistics_of
 
-from sklearn_lrvb.exponential_families import UnivariateNormal
 from sklearn_lrvb.mean_field import Factor, MeanFieldModel, Term, response
+from sklearn_lrvb.mean_field.exponential_families import UnivariateNormal
 
 
 def test_names_follow_the_flat_vector():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from mean_field_catalogue import CATALOGUE, built, fitted
+from mean_field.catalogue import CATALOGUE, built, fitted
 
 from sklearn_lrvb.mean_field import MeanFieldModel, MeanFieldPosterior, Term
 from sklearn_lrvb.mean_field.ascent import lower_bound

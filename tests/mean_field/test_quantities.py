@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from catalogue import set_sizes
-from mean_field_catalogue import CATALOGUE, built, factor_analysis, fitted
+from mean_field.catalogue import CATALOGUE, built, factor_analysis, fitted
 from scipy.stats import beta, gamma, invgamma
 
-from sklearn_lrvb.exponential_families import (
+from sklearn_lrvb.mean_field import Factor, FunctionOfParameters, MeanFieldModel, Term
+from sklearn_lrvb.mean_field.exponential_families import (
     Beta,
     Dirichlet,
     Gamma,
@@ -17,7 +18,6 @@ from sklearn_lrvb.exponential_families import (
     UnivariateNormal,
     Wishart,
 )
-from sklearn_lrvb.mean_field import Factor, FunctionOfParameters, MeanFieldModel, Term
 
 DERIVED = {
     name: [f"{factor}.{own}" for factor, of in built(name)[0].factors.items() for own in of.family.derived]

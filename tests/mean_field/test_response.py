@@ -7,16 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from catalogue import set_sizes
-from mean_field_catalogue import CATALOGUE, built, factor_analysis, fitted, mixture_terms, statistics_of
+from mean_field.catalogue import CATALOGUE, built, factor_analysis, fitted, mixture_terms, statistics_of
 from scipy import sparse
 
-from sklearn_lrvb.exponential_families import (
-    Categorical,
-    Dirichlet,
-    Gamma,
-    MultivariateNormal,
-    UnivariateNormal,
-)
 from sklearn_lrvb.linear_response import IndefiniteInformationError
 from sklearn_lrvb.mean_field import (
     Factor,
@@ -24,6 +17,13 @@ from sklearn_lrvb.mean_field import (
     Term,
     posterior,
     response,
+)
+from sklearn_lrvb.mean_field.exponential_families import (
+    Categorical,
+    Dirichlet,
+    Gamma,
+    MultivariateNormal,
+    UnivariateNormal,
 )
 
 

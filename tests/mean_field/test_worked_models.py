@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-import worked_models
-from mean_field_catalogue import random_normal, regression_data
+from mean_field import worked_models
+from mean_field.catalogue import random_normal, regression_data
 
 # The location of a multivariate normal (Prop. lrvb_mvn).
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_lrvb.exponential_families import (
+from sklearn_lrvb.mean_field.arguments import numbers
+from sklearn_lrvb.mean_field.exponential_families import (
     Beta,
     Categorical,
     Dirichlet,
@@ -23,7 +24,6 @@ from sklearn_lrvb.exponential_families import (
     UnivariateNormal,
     Wishart,
 )
-from sklearn_lrvb.mean_field.arguments import numbers
 from sklearn_lrvb.mean_field.factor import Factor, case_weights, named_factor
 from sklearn_lrvb.mean_field.term import Term
 
@@ -48,7 +48,7 @@ class Density:
 
     Examples
     --------
-    >>> from sklearn_lrvb.exponential_families import Gamma
+    >>> from sklearn_lrvb.mean_field.exponential_families import Gamma
     >>> from sklearn_lrvb.mean_field import Factor, gamma_prior
     >>> prior = gamma_prior("tau", shape=2.0, rate=1.0)
     >>> prior
@@ -88,7 +88,7 @@ class Density:
 
         Examples
         --------
-        >>> from sklearn_lrvb.exponential_families import Beta
+        >>> from sklearn_lrvb.mean_field.exponential_families import Beta
         >>> from sklearn_lrvb.mean_field import Factor, beta_prior
         >>> len(beta_prior("p", a=1.0, b=2.0).terms({"p": Factor(Beta())}))  # a constant is among them
         3

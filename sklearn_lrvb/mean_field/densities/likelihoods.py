@@ -7,7 +7,6 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.special import gammaln
 
-from sklearn_lrvb.exponential_families import Beta, Dirichlet, Gamma
 from sklearn_lrvb.mean_field.arguments import broadcast
 from sklearn_lrvb.mean_field.densities.density import (
     Density,
@@ -16,6 +15,7 @@ from sklearn_lrvb.mean_field.densities.density import (
     required_factor,
     row_term,
 )
+from sklearn_lrvb.mean_field.exponential_families import Beta, Dirichlet, Gamma
 from sklearn_lrvb.mean_field.term import Term
 
 

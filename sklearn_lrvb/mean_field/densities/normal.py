@@ -15,13 +15,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklearn_lrvb.exponential_families import (
-    Gamma,
-    GaussianChain,
-    MultivariateNormal,
-    UnivariateNormal,
-    Wishart,
-)
 from sklearn_lrvb.mean_field.arguments import broadcast, floats, numbers, positive_definite
 from sklearn_lrvb.mean_field.densities.density import (
     Density,
@@ -32,6 +25,13 @@ from sklearn_lrvb.mean_field.densities.density import (
     likelihood,
     required_factor,
     row_term,
+)
+from sklearn_lrvb.mean_field.exponential_families import (
+    Gamma,
+    GaussianChain,
+    MultivariateNormal,
+    UnivariateNormal,
+    Wishart,
 )
 from sklearn_lrvb.mean_field.term import Term
 
@@ -114,7 +114,7 @@ def normal_likelihood(
     Linear regression with unknown noise:
 
     >>> import numpy as np
-    >>> from sklearn_lrvb.exponential_families import Gamma, MultivariateNormal
+    >>> from sklearn_lrvb.mean_field.exponential_families import Gamma, MultivariateNormal
     >>> from sklearn_lrvb.mean_field import (
     ...     Linear, MeanFieldModel, gamma_prior, normal_likelihood, normal_prior
     ... )

@@ -6,10 +6,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
-from sklearn_lrvb.exponential_families import Beta, Categorical, Dirichlet, Gamma, GaussianChain, Wishart
 from sklearn_lrvb.mean_field.arguments import broadcast, numbers, positive_definite
 from sklearn_lrvb.mean_field.densities.density import Density, described, required_factor
 from sklearn_lrvb.mean_field.densities.normal import LOG_2_PI
+from sklearn_lrvb.mean_field.exponential_families import (
+    Beta,
+    Categorical,
+    Dirichlet,
+    Gamma,
+    GaussianChain,
+    Wishart,
+)
 from sklearn_lrvb.mean_field.term import Term
 
 

@@ -1,0 +1,411 @@
+"""How probable every number of clusters is: the answer of `number_of_clusters`."""
+
+from __future__ import annotations
+
+import html
+import textwrap
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sklearn_lrvb.answers.partitions import PartitionPosterior
+
+CRITERIA = {"probability": "P(K | X)", "lower_bound": "lower bound", "leave_one_out": "leave-one-out"}
+_ROUGH = 0.1  # Standard error of a probability from which on the sentence calls it rough.
+_LEAST_TOLD = 0.02  # Probabilities below this are not in the sentence.
+PROBABLE = 0.05  # Probability of the largest number from which on larger ones are worth asking for.
+_LARGEST_FACTOR = 20.0  # Of an argument of the prior that the sentence speaks of.
+_TINY = 0.05  # Relative change of such an argument that is not told exactly.
+_WIDTH = 88  # Columns of the display.
+# How cells of the HTML table are set.
+_NUMBER = 'style="text-align: right; padding: 0.1em 0.7em"'
+_REMARK = 'style="text-align: left; padding: 0.1em 0.7em"'
+
+
+@dataclass(frozen=True, repr=False)
+class NumberOfClusters:
+    """How probable every number of clusters is (the result of ``number_of_clusters``).
+
+    Its display is a few sentences and a table. What belongs to P(K | X) is None where that was not asked for.
+
+    Attributes
+    ----------
+    n_components : ndarray of int of shape (n_fits,)
+        The numbers K of components that are compared, rising.
+    scores : dict of str to ndarray of shape (n_fits,)
+        By criterion. 'probability' is P(K | X), the posterior probability of K, if all K were equally
+        probable before; 'lower_bound' is the highest that was found, and 'leave_one_out' the leave-one-out
+        score of the fit in `estimators_`, both in nats. NaN where a fit has none.
+    criteria : tuple of str
+        Those that were asked for. The first of them decides which number is `best`.
+    log_evidence, log_evidence_error : ndarray of shape (n_fits,) or None
+        The evidence of K components, log p(X | K), in nats, and its standard error.
+    probability_errors : ndarray of shape (n_fits,) or None
+        Standard errors of P(K | X): of draws and chains, and an allowance for what importance sampling
+        misses.
+    occupied : ndarray of shape (max(n_components),) or None
+        Probabilities that 1, 2, ... clusters hold rows, over all K. A mixture of K components may have fewer.
+    k_hat : ndarray of shape (n_fits,) or None
+        How heavy the tail of the importance weights of K components is. Above 0.7 importance sampling is not
+        reliable, and draws of Markov chains take part. Infinite where no fit has rows in all K components.
+    prior_slopes : dict of str to ndarray of shape (n_fits,) or None
+        Derivatives of `log_evidence` in the logarithm of an argument of the prior, by the constructor's
+        names; of ``covariance_prior`` in that of a factor of all its entries.
+    another_prior : NumberOfClusters or None
+        The same under another prior, for smaller clusters, further apart, or for probabilities of categories
+        nearer 0 and 1. The sentence says which.
+    n_optima : ndarray of int of shape (n_fits,)
+        How many different optima starts, and splits of the best fit of K - 1, led to.
+    n_occupied : ndarray of int of shape (n_fits,)
+        Components of the fit in `estimators_` that hold rows.
+    leave_one_out_std_error : ndarray of shape (n_fits,) or None
+        Standard errors of the differences of the leave-one-out scores from the best one, which has 0.
+    converged, strict_optimum : ndarray of bool of shape (n_fits,)
+        Whether the best fit converged, and whether it is a strict optimum, which has error bars.
+    missed : dict of int to float
+        The numbers K whose best fit ends below that of K - 1 with an empty component added, and by how many
+        nats.
+    notes : dict of int to list of str
+        Warnings and errors of the fits, by K.
+    estimators_ : dict of int to estimator
+        The best fits, by K, without those that failed: of the highest lower bound. Where all K components
+        hold rows with a probability of a half or more, it is the most probable fit in which they do, if
+        there is one.
+    stopped : str
+        Why the search for larger numbers ended while the largest was probable; empty if it did not.
+
+    See Also
+    --------
+    sklearn_lrvb.number_of_clusters : Makes it, and has an example.
+    sklearn_lrvb.displays.ModelChoiceDisplay : Draws it.
+    """
+
+    n_components: NDArray[np.intp]
+    scores: dict[str, NDArray[np.float64]]
+    criteria: tuple[str, ...]
+    n_optima: NDArray[np.intp]
+    n_occupied: NDArray[np.intp]
+    converged: NDArray[np.bool_]
+    strict_optimum: NDArray[np.bool_]
+    missed: dict[int, float]
+    notes: dict[int, list[str]]
+    estimators_: dict[int, Any]
+    leave_one_out_std_error: NDArray[np.float64] | None = None
+    log_evidence: NDArray[np.float64] | None = None
+    log_evidence_error: NDArray[np.float64] | None = None
+    probability_errors: NDArray[np.float64] | None = None
+    occupied: NDArray[np.float64] | None = None
+    k_hat: NDArray[np.float64] | None = None
+    prior_slopes: dict[str, NDArray[np.float64]] | None = None
+    another_prior: Self | None = None
+    stopped: str = ""
+    _draws: dict[int, Any] = field(default_factory=dict)
+
+    @property
+    def best(self) -> int:
+        """The number of clusters that is best by the first criterion: the most probable one."""
+        criterion = self.criteria[0]
+        if criterion not in self.best_:
+            raise ValueError(f"No fit has a value of {CRITERIA[criterion]}: see notes.")
+        return self.best_[criterion]
+
+    @property
+    def best_(self) -> dict[str, int]:
+        """The best number by criterion, without criteria that no fit has a value of."""
+        return {
+            criterion: int(self.n_components[np.nanargmax(self.scores[criterion])])
+            for criterion in self.criteria
+            if not np.isnan(self.scores[criterion]).all()
+        }
+
+    @property
+    def probabilities(self) -> dict[int, float]:
+        """P(K | X) by K; empty where it was not asked for."""
+        numbers = self.n_components.tolist()
+        return dict(zip(numbers, self.scores.get("probability", np.empty(0)).tolist(), strict=False))
+
+    @property
+    def reliable(self) -> bool | None:
+        """Whether all standard errors of P(K | X) are below 0.1; None where it was not asked for."""
+        errors = self.probability_errors
+        return None if errors is None else bool(np.nanmax(errors) < _ROUGH)
+
+    @property
+    def verdict(self) -> str:
+        """What was found, in sentences."""
+        if self.criteria[0] not in self.best_:
+            return f"No fit has a value of {CRITERIA[self.criteria[0]]}: see notes."
+        return " ".join(filter(None, self._remarks()))
+
+    def _remarks(self):
+        """The sentences of the verdict; those that do not apply are empty."""
+        of_columns = self.estimators_[self.best]._column_notes
+        if len(self.n_components) == 1:
+            return [self._range(), self._troubles(), *of_columns]
+        return [
+            self._answer(),
+            self._held(),
+            self._doubt(),
+            self._flip(),
+            self._otherwise(),
+            self._range(),
+            self._troubles(),
+            *of_columns,
+        ]
+
+    @property
+    def _is_at_edge(self):
+        """Whether the best number is the largest of several that have a fit: larger ones may be better."""
+        return len(self.n_components) > 1 and self.best == max(self.estimators_)
+
+    def _troubles(self):
+        """Fits that were missed, or failed."""
+        # P(K | X) counts the better fit among those of fewer clusters.
+        told, parts = [k for k in self.missed if k == self.best or "probability" not in self.scores], []
+        if told:
+            missed = ", ".join(f"K = {k} by {self.missed[k]:.1f} nats" for k in told)
+            parts.append(f"Better fits were missed ({missed}): raise n_init.")
+        failed = [f"{k}" for k in self.n_components if k not in self.estimators_]
+        if failed:
+            parts.append(f"There is no fit of {' and '.join(failed)}: see notes.")
+        return " ".join(parts)
+
+    def _answer(self):
+        numbers, best = self.n_components.tolist(), self.best
+        plural = "s" * (best != 1)
+        if "probability" not in self.scores:
+            return f"{best} component{plural} by {CRITERIA[self.criteria[0]]}."
+        shares = self.probabilities
+        others = [k for k in numbers if k != best and shares[k] >= _LEAST_TOLD]
+        told = ", ".join(f"{k}: {shares[k]:.2f}" for k in sorted(others, key=lambda k: -shares[k]))
+        told = f" ({told})" if told else ""
+        share = _probability(shares[best])
+        if self._is_at_edge:
+            others = f"; {told[2:]}" if told else ")"
+            largest = "the largest number compared is the most probable"
+            found = f"At least {best} clusters: {largest} ({share}{others}."
+        else:
+            found = f"{best} cluster{plural} with probability {share}{told}."
+        return found if shares[best] >= 0.5 else f"Undecided: {found[0].lower()}{found[1:]}"
+
+    def _held(self):
+        """What a number of components means whose fit, or whose draws, have rows in fewer."""
+        if self.occupied is None:
+            return ""
+        best, held = self.best, int(self.occupied.argmax()) + 1
+        n_fitted, parts = int(self.n_occupied[self.n_components == best][0]), []
+        if held != best:
+            share = _probability(self.occupied[held - 1])
+            parts.append(f"The number of clusters that hold rows is most probably {held} ({share}).")
+        elif n_fitted < best:
+            told = (
+                f"{best} clusters are known by Markov chains alone, as are their rows in partition_posterior."
+            )
+            if self._draws[best][0] is None:
+                told = f"the probability of {best} clusters is a guess."
+            parts.append(f"No fit has rows in all {best} components, the best one in {n_fitted}: {told}")
+        return " ".join(parts)
+
+    def _doubt(self):
+        if self.reliable in (None, True):
+            return ""
+        error = np.nanmax(self.probability_errors)
+        return f"These probabilities are rough, with standard errors of up to {error:.2f}."
+
+    def _flip(self):
+        """Which change of an argument of the prior would, to first order, make another number as probable."""
+        if self.prior_slopes is None:
+            return ""
+        best = int(np.nanargmax(self.log_evidence))
+        if not all(np.isfinite(slopes[best]) for slopes in self.prior_slopes.values()):
+            return ""  # There are no draws to tell it by.
+        fit, found = next(iter(self.estimators_.values())), []
+        gaps = self.log_evidence[best] - self.log_evidence
+        least = fit._uncertainty.fitted.least_prior_factors
+        for name, slopes in self.prior_slopes.items():
+            falls = slopes - slopes[best]  # How fast the gaps shrink in the logarithm of the argument.
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                changes = np.where(gaps > 0, gaps / falls, np.inf)
+                is_possible = np.exp(changes) > least.get(name, 0.0)  # NaN, without draws, is not.
+            changes = np.where(is_possible, changes, np.inf)
+            nearest = int(np.abs(changes).argmin())
+            found.append((abs(changes[nearest]), changes[nearest], name, int(self.n_components[nearest])))
+        size, change, name, other = min(found)
+        if not size < np.log(_LARGEST_FACTOR):
+            return (
+                f"A factor below {_LARGEST_FACTOR:g} of any single argument of the prior would not change "
+                "the most probable number, to first order."
+            )
+        changed = f"{np.exp(change):.2g} times what it is" if size > _TINY else "changed by less than 5 %"
+        return f"{other} would be about as probable if {name} were {changed}."
+
+    def _range(self):
+        """Whether larger numbers may be better than all that were compared."""
+        largest = int(self.n_components[-1])
+        if len(self.n_components) == 1:
+            return f"{largest} was the only number asked for: ask for others."
+        if self.stopped or largest not in self.estimators_:
+            return self.stopped  # Or `_troubles` says that there is no fit.
+        is_probable = any(
+            found is not None and found.probabilities.get(largest, 0.0) >= PROBABLE
+            for found in (self, self.another_prior)
+        )
+        if self._is_at_edge or is_probable:
+            more = f"n_components=range(1, {2 * largest + 1})"
+            return f"{largest} was the largest number compared: ask for more, by {more}."
+        return ""
+
+    def _otherwise(self):
+        other = self.another_prior
+        if other is None:
+            return ""
+        share = other.probabilities[other.best]
+        undecided = "undecided, " if share < 0.5 else ""
+        _, words = next(iter(self.estimators_.values()))._another_prior()
+        return (
+            f"Under another prior ({words}): {undecided}{'at least ' * other._is_at_edge}"
+            f"{other.best} with probability {_probability(share)}{'' if other.reliable else ' (rough)'}."
+        )
+
+    def partition_posterior(
+        self,
+        X: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        n_draws: int = 400,
+        max_rows: int = 1000,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> PartitionPosterior:
+        """Which rows belong together, averaged over all numbers of clusters by their probabilities.
+
+        Parameters
+        ----------
+        X, sample_weight
+            The same rows and weights as were compared.
+
+        n_draws, max_rows, random_state
+            As in :meth:`LRVBGaussianMixture.partition_posterior`.
+
+        Returns
+        -------
+        partition : PartitionPosterior
+
+        Raises
+        ------
+        ValueError
+            X is not what was compared, P(K | X) was not asked for, or another argument is bad.
+        """
+        if all(parameters is None for parameters, _ in self._draws.values()):
+            raise ValueError(
+                "There are no draws to average: P(K | X) was not asked for, or no number has an optimum "
+                "with rows in all components. (a) Compare by criteria=['probability'], smaller numbers "
+                "too. (b) Ask one of estimators_ for its partition_posterior."
+            )
+        estimator = self.estimators_[self.best]
+        return estimator._partition_posterior(X, sample_weight, n_draws, max_rows, random_state, self._drawn)
+
+    def _drawn(self, rows, n_draws, random_state):
+        """Draws of the numbers of components in proportion to P(K | X): sources, and two notes.
+
+        Without chains a number may have no draws, and is left out.
+        """
+        known = {k: draws for k, draws in self._draws.items() if draws[0] is not None}
+        weights = np.concatenate([self.probabilities[k] * own for k, (_, own) in known.items()])
+        places = (np.arange(n_draws) + random_state.random_sample()) / n_draws * weights.sum()
+        chosen = np.minimum(np.searchsorted(np.cumsum(weights), places), len(weights) - 1)
+        sources, first = [], 0
+        for parameters, own in known.values():
+            index = chosen[(chosen >= first) & (chosen < first + len(own))] - first
+            if len(index):
+                sources.append(parameters.with_draws(parameters.draws[index]))
+            first += len(own)
+        shares = {k: self.probabilities[k] for k in known}
+        numbers = ", ".join(f"{k}: {share:.2f}" for k, share in shares.items() if share >= 0.005)
+        share = _probability(self.probabilities[self.best])
+        least = "at least " * self._is_at_edge
+        of_number = f"The most probable number of components is {least}{self.best} ({share})."
+        return (
+            sources,
+            f"In proportion to P(K | X) ({numbers}).",
+            " ".join(filter(None, [of_number, self._flip(), self._range()])),
+        )
+
+    # The table.
+
+    def _table(self):
+        """Header, and for every fit its cells, the places of the best ones, and a remark."""
+        columns = {"K": [f"{k}" for k in self.n_components]}
+        places = {}  # Of the columns of criteria.
+        if "probability" in self.scores:
+            places["probability"] = len(columns)
+            columns["P(K | X)"] = _numbers(self.scores["probability"], ".3f")
+            if self.another_prior is not None:
+                columns["other prior"] = _numbers(self.another_prior.scores["probability"], ".3f")
+            columns["log evidence"] = _with_errors(self.log_evidence, self.log_evidence_error, ".1f")
+        places["lower_bound"] = len(columns)
+        columns["lower bound"] = _numbers(self.scores["lower_bound"])
+        if "leave_one_out" in self.scores:
+            scores = self.scores["leave_one_out"]
+            places["leave_one_out"] = len(columns)
+            columns["leave-one-out"] = _numbers(scores)
+            below = scores - np.fmax.reduce(scores)  # NaN where all are.
+            columns["difference"] = _with_errors(below, self.leave_one_out_std_error, "z.1f")
+        columns["occupied"] = [f"{n}" for n in self.n_occupied]
+        rows = []
+        for i, k in enumerate(self.n_components.tolist()):
+            best = {places[criterion] for criterion, number in self.best_.items() if number == k}
+            remarks = ["not converged"] * (not self.converged[i])
+            remarks += ["no strict optimum"] * (not self.strict_optimum[i])
+            remarks += ["better one missed"] * (k in self.missed)
+            is_told = self.probabilities.get(k, 0.0) >= _LEAST_TOLD
+            remarks += ["fewer in the fit"] * bool(is_told and self.n_occupied[i] < k)
+            remarks = remarks or ["see notes"] * (k in self.notes)
+            remark = "failed" if k not in self.estimators_ else ", ".join(remarks)
+            rows.append(([column[i] for column in columns.values()], best, remark))
+        return list(columns), rows
+
+    def __repr__(self) -> str:
+        header, rows = self._table()
+        lines = [([name + " " for name in header], "")]
+        for cells, best, remark in rows:
+            lines.append(([cell + ("*" if j in best else " ") for j, cell in enumerate(cells)], remark))
+        widths = [max(map(len, column)) for column in zip(*(cells for cells, _ in lines), strict=True)]
+        table = ["  ".join([*map(str.rjust, cells, widths), remark]).rstrip() for cells, remark in lines]
+        said = textwrap.wrap(f"{type(self).__name__}: {self.verdict}", _WIDTH, subsequent_indent="  ")
+        return "\n".join([*said, *table])
+
+    def _repr_html_(self) -> str:
+        header, rows = self._table()
+        head = "".join(f"<th {_NUMBER}>{html.escape(name)}</th>" for name in header)
+        body = ""
+        for cells, best, remark in rows:
+            shown = [f"<b>{cell}</b>" if j in best else cell for j, cell in enumerate(cells)]
+            numbers = "".join(f"<td {_NUMBER}>{cell}</td>" for cell in shown)
+            said = f"<td {_REMARK}>{html.escape(remark)}</td>" if remark else ""
+            body += f"<tr>{numbers}{said}</tr>"
+        notes = "".join(
+            f"<li>K = {k}: {html.escape(note)}</li>" for k, own in self.notes.items() for note in own
+        )
+        folded = f"<details><summary>Notes</summary><ul>{notes}</ul></details>" if notes else ""
+        return (
+            f"<div><p><b>{html.escape(self.verdict)}</b></p><table><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table>{folded}</div>"
+        )
+
+
+def _probability(share):
+    """A probability with two digits, which is not rounded to one."""
+    return f"{share:.2f}" if share < 0.995 else "above 0.99"
+
+
+def _numbers(values, form=".1f"):
+    return ["" if np.isnan(value) else f"{value:{form}}" for value in values]
+
+
+def _with_errors(values, errors, form):
+    return [
+        "" if np.isnan(value) else f"{value:{form}} \N{PLUS-MINUS SIGN} {error:.1f}"
+        for value, error in zip(values, errors, strict=True)
+    ]

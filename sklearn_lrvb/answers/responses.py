@@ -1,0 +1,180 @@
+"""How uncertain the log densities of rows are, and how the posterior responds to rows that come or go.
+
+rho_k(x) is the expected log density of a row at x with label k, and H (D, L) has the columns h_k, the row's
+features (`MixtureModel.features`), of the K components and, if there is one, the background. Then
+
+    V_rho = H' M^-1 H        (L, L): the LRVB covariance of rho_1(x), ..., rho_L(x),
+    R^-1 M^-1 H q            (D,): the change of the sufficient statistics when a row of weight q_k is added
+                             to component k, and all other assignments respond.
+
+An entry of V_rho costs 2 F^2 flops and the second quantity 2 (K F)^2, with F features a component. Components
+to which a row does not belong are skipped (``used``). `leave_one_out` uses both.
+"""
+
+import functools
+
+import numpy as np
+
+from sklearn_lrvb.rows import Workload, untracked
+
+
+class BlockStatistics:
+    """What rows of one block add to the sufficient statistics, where no other row's assignment responds.
+
+    A kind of mixture adds the statistics that its `MixtureModel.scores_at` asks for.
+
+    Parameters
+    ----------
+    posterior : posterior of a mixture
+    framed : rows in its own frames
+    """
+
+    def __init__(self, posterior, framed):
+        self._posterior, self._framed, self._kept = posterior, framed, {}
+        self._places = list(posterior.coefficients_of_labels)
+
+    def _features(self, k, columns):
+        """h_k of some of the rows, (F, n); not to be written to."""
+        if k not in self._kept:
+            self._kept[k] = self._posterior.model.features(self._posterior, self._framed, k)
+        features = self._kept[k]
+        return features if len(columns) == features.shape[1] else features.take(columns, axis=1)
+
+    def counts(self, weights, columns):
+        """Changes of the expected counts, with weights of some rows by label: (L, n) -> (L, n)."""
+        return weights
+
+
+class BlockResponses(BlockStatistics):
+    """The same where all assignments respond, and the covariances of log densities.
+
+    They follow from the images M^-1 h of the rows' features: from the inverse M^-1, or solved for one by one.
+    A kind of mixture may have further directions after the L labels (`_add_directions`).
+
+    Parameters
+    ----------
+    posterior, framed : as in `BlockStatistics`
+    used : bool array (L, n), whether a row may have a label at all
+    information : ObservedInformation
+    inverse : array (D, D) or None
+    """
+
+    def __init__(self, posterior, framed, used, information, inverse):
+        super().__init__(posterior, framed)
+        self._add_directions()
+        self._used, self._inverse = self.by_direction(used), inverse
+        if inverse is None:
+            self._solutions = np.zeros((len(self._used), len(information), used.shape[1]))
+            for k, columns in enumerate(map(np.flatnonzero, self._used)):
+                sources = np.zeros((len(information), columns.size))
+                sources[self._places[k]] = self._features(k, columns)
+                if columns.size:
+                    self._solutions[k][:, columns] = information.solve(sources)
+
+    def _add_directions(self):
+        """Add the features of further directions to those of labels, and their coordinates."""
+
+    def by_direction(self, by_label):
+        """The values of labels, and after them those of the components for the directions: (L, n), (m, n)."""
+        n_components = self._posterior.n_components
+        n_more = (len(self._places) - len(by_label)) // n_components
+        return np.concatenate([by_label, *n_more * [by_label[:n_components]]])
+
+    def _images(self, k, coordinates, columns):
+        """(M^-1 h_k)[coordinates] of some rows, (len(coordinates), n)."""
+        if self._inverse is None:
+            return self._solutions[k][np.ix_(coordinates, columns)]
+        return self._inverse[np.ix_(coordinates, self._places[k])] @ self._features(k, columns)
+
+    def covariances(self):
+        """V_rho, zero for labels that a row does not have, and of directions: (L or m, L or m, n)."""
+        covariances = np.zeros((len(self._used), *self._used.shape))
+        for k, used in enumerate(self._used):
+            for l in range(k + 1):
+                columns = np.flatnonzero(used & self._used[l])
+                if columns.size:
+                    images = self._images(k, self._places[l], columns)
+                    covariances[k, l, columns] = np.einsum("fn,fn->n", self._features(l, columns), images)
+                    covariances[l, k] = covariances[k, l]
+        return covariances
+
+    def _response(self, coordinates, weights, columns):
+        """(M^-1 H q)[coordinates] of some of the rows, given their q (L or m, n): (len(coordinates), n)."""
+        response = np.zeros((len(coordinates), len(columns)))
+        for k, used in enumerate(self._used):
+            within = np.flatnonzero(used[columns])
+            if within.size:
+                images = self._images(k, coordinates, columns[within])
+                response[:, within] += weights[k, within] * images
+        return response
+
+    def counts(self, weights, columns):
+        response = self._response(np.arange(self._posterior.n_labels), weights, columns)
+        return self._posterior.count_response(response.T).T
+
+
+class ResponsesOfRows:
+    """Responses of many rows, block by block, computed in the cheapest way.
+
+    For as many rows as unknowns the inverse M^-1 is formed. Of fewer, one system is solved for every row and
+    component.
+
+    Parameters
+    ----------
+    information : ObservedInformation
+    posterior : posterior of a mixture
+    n_rows : int, number of the rows
+    by_kernels : bool, default=True
+        Whether `covariances` is all that is asked for, so that a kind of mixture may have faster ways to it.
+
+    Attributes
+    ----------
+    posterior : posterior of a mixture
+    frames : its own frames
+    n_directions : int, of a row: L, or m of `BlockResponses`
+    """
+
+    def __init__(self, information, posterior, n_rows, by_kernels=True):
+        self.posterior, self.frames = posterior, posterior.model.own_frames(posterior)
+        self.n_directions = posterior.n_labels
+        self._information = information
+        self._inverse = information.inverse_for(n_rows * posterior.n_labels)
+
+    def of_rows(self, rows, function, shape, tracked=untracked):
+        """``function(responses, block)`` of all blocks of some rows in memory, as `ArrayRows.each`.
+
+        Solving for rows may itself take passes over the training rows. It is then done here, for as many rows
+        at once as memory allows. Otherwise the function is applied in one pass over the rows.
+        """
+        function, workload = functools.partial(function, self), self._workload(rows)
+        if workload is not None:
+            return rows.each(function, shape, workload=workload, tracked=tracked)
+        out = np.empty((rows.n_samples, *shape))
+        for block in rows.blocks(8 * len(self._information) * self.n_directions, tracked):
+            out[block.index] = function(block).T
+        return out
+
+    def _workload(self, rows):
+        """Workload of a pass over the rows, or None where linear systems are solved for them."""
+        if self._inverse is None:
+            return None
+        # Only the rows of a block that two components share take part in the products.
+        n_features = len(self.posterior.coefficients_of_labels[0])
+        return Workload(2 * n_features, product=n_features // 2)
+
+    def of_block(self, framed, used):
+        """`BlockResponses` of the rows of one block: framed rows, bool array (L, n)."""
+        return BlockResponses(self.posterior, framed, used, self._information, self._inverse)
+
+    def without_rows(self, framed, used):
+        """The same for rows that are left out, one at a time."""
+        return self.of_block(framed, used)
+
+    def covariances(self, framed, used):
+        """V_rho of the rows of one block, zero for labels that a row does not have: (L, L, n)."""
+        return self.of_block(framed, used).covariances()
+
+    def variances(self, sources):
+        """Posterior variances of linear functions J beta of the coefficients, given J' (D, n): (n,)."""
+        images = self._information.solve(sources) if self._inverse is None else self._inverse @ sources
+        return np.einsum("dn,dn->n", sources, images)

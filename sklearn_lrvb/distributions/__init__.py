@@ -1,0 +1,5 @@
+"""Distributions of parameters: normalizing constants, moments and quantiles, as functions of arrays.
+
+`special_functions` has the quantile functions of numbers with a restricted range, and the log gamma function
+without what cancels between normalizing constants; `dirichlet` and `wishart` have one distribution each.
+"""

@@ -1,0 +1,107 @@
+"""What a user passes to a mixture of latent classes, checked and resolved."""
+
+import functools
+
+import numpy as np
+from sklearn.utils import check_array
+
+from sklearn_lrvb.families import CategoricalColumns, CountColumns, NumericColumns
+from sklearn_lrvb.family_mixture.frames import values_of
+from sklearn_lrvb.family_mixture.prior import ClassPrior
+from sklearn_lrvb.mixture.weight_priors import DirichletWeights, require_countable
+
+_ROUNDING = 1e-5  # Largest error of the sum of probabilities that a user passes, in float32.
+
+
+def resolve_prior(estimator, rows, columns):
+    """The prior of a fit: ClassPrior.
+
+    Parameters
+    ----------
+    estimator : LRVBLatentClassMixture
+    rows : Rows, those that count, encoded
+    columns : tuple of Column, what they are
+    """
+    n_components = estimator.n_components
+    concentration = estimator.weight_concentration_prior
+    if concentration is None:
+        concentration = 1.0 / n_components
+    places = {}  # By kind and number of categories.
+    for place, column in enumerate(columns):
+        has_categories = column.kind in ("categorical", "binary")
+        kind = ("category", len(column.categories)) if has_categories else (column.kind, 0)
+        places.setdefault(kind, []).append(place)
+    means, deviations = column_moments(rows)
+    families = []
+    for (kind, n_categories), some in sorted(places.items()):
+        if kind == "category":
+            families.append(CategoricalColumns(some, n_categories, estimator.category_concentration_prior))
+        elif kind == "count":
+            least = 1.0 / rows.total_weight  # A rate of which all rows together expect one.
+            families.append(CountColumns(some, np.maximum(means[some], least), estimator.count_shape_prior))
+        else:
+            of_numbers = (
+                estimator.mean_precision_prior,
+                estimator.degrees_of_freedom_prior,
+                estimator.variance_prior,
+            )
+            families.append(NumericColumns(some, means[some], deviations[some], *of_numbers))
+    return ClassPrior(DirichletWeights(float(concentration), n_components), families, columns)
+
+
+def column_moments(rows):
+    """Means and standard deviations of the columns' values, 1 where a column is constant: (P,) each."""
+    seen, sums = rows.total(functools.partial(_sums, None))
+    means = sums / np.maximum(seen, 1e-300)
+    _, squares = rows.total(functools.partial(_sums, means))
+    deviations = np.sqrt(squares / np.maximum(seen, 1e-300))
+    rounding = 10 * np.finfo(float).eps * np.abs(means)
+    return means, np.where(deviations > rounding, deviations, 1.0)
+
+
+def _sums(means, block):
+    """How many values there are in each column, and the sums of them, or of their squares about means."""
+    values = values_of(block)
+    seen = ~np.isnan(values)
+    terms = values if means is None else np.square(values - means[:, None])
+    return block.weighted(seen).sum(axis=1), block.weighted(np.where(seen, terms, 0.0)).sum(axis=1)
+
+
+def require_classes(rows, n_components):
+    """Raise ValueError where there are fewer rows than classes, or more than can be counted."""
+    require_countable(rows)
+    if rows.n_samples < n_components:
+        raise ValueError(
+            f"Expected n_samples >= n_components, but got n_components = {n_components}, "
+            f"n_samples = {rows.n_samples}"
+        )
+
+
+def given_responsibilities(init_params, n_components, kept):
+    """Responsibilities that a user has passed, of the rows that count: (n, K).
+
+    Parameters
+    ----------
+    init_params : array-like of shape (n_samples, K)
+    n_components : int, K
+    kept : bool array (n_samples,), the rows that count
+
+    Raises
+    ------
+    ValueError
+        Where they have another shape, are no probabilities, or do not sum to one.
+    """
+    given = check_array(init_params, dtype=np.float64, input_name="init_params")
+    if given.shape != (len(kept), n_components):
+        raise ValueError(
+            f"init_params must have a row for each of the {len(kept)} rows of X and a column for each of the "
+            f"{n_components} classes, but has shape {given.shape}."
+        )
+    off = np.abs(given.sum(axis=1) - 1.0)
+    if given.min() < 0.0 or off.max() > _ROUNDING:
+        row = int(np.argmax(np.maximum(off, -given.min(axis=1))))
+        raise ValueError(
+            "init_params must hold probabilities that sum to one in every row, but row "
+            f"{row} is {given[row].tolist()}."
+        )
+    return given[kept]

@@ -1,0 +1,102 @@
+"""New rows of latent classes, what other programs report of rows, and what is doubtful about the columns."""
+
+import functools
+
+import numpy as np
+from scipy.special import xlogy
+
+from sklearn_lrvb.estimators.single_values import note_of_single_values, sample_of, single_values
+from sklearn_lrvb.families import CountColumns
+from sklearn_lrvb.family_mixture.frames import values_of
+from sklearn_lrvb.mixture.responsibilities import expect
+
+# Counts count as overdispersed if their variance is so many times the mean, and so many standard deviations
+# beyond it.
+_OVERDISPERSED, _DEVIATIONS = 3.0, 6.0
+
+
+def sampled_rows(posterior, counts, random_state):
+    """Encoded rows at the posterior means, so many of each class, class by class: (n, P)."""
+    families = posterior.prior.families
+    rows = np.empty((int(counts.sum()), sum(family.n_columns for family in families)))
+    for family, part in zip(families, posterior.parts, strict=True):
+        by_class = zip(family.values(part), counts, strict=True)
+        drawn = [family.drawn(random_state, values, int(n)) for values, n in by_class]
+        rows[:, family.places] = np.concatenate(drawn, axis=1).T
+    return rows
+
+
+def overdispersion(rows, posterior):
+    """Variances of counts within classes over those of a Poisson count, where far above: list of triples.
+
+    A triple is the number of the column, the class, and the ratio.
+    """
+    found, prior = [], posterior.prior
+    for family, part in zip(prior.families, posterior.parts, strict=True):
+        if not isinstance(family, CountColumns):
+            continue
+        rates, number = family.values(part)[..., 0], np.maximum(part[..., 1], 1.0)
+        frames = posterior.model.own_frames(posterior)
+        ratio = rows.total(functools.partial(_squares, frames, family.places, rates)) / rates / number
+        # A Poisson count has a ratio of 1 with the variance (2 + 1/rate) / number.
+        least = np.maximum(_OVERDISPERSED, 1.0 + _DEVIATIONS * np.sqrt((2.0 + 1.0 / rates) / number))
+        found += [(family.places[c], k, ratio[k, c]) for k, c in np.argwhere(ratio > least)]
+    return found
+
+
+def _squares(frames, places, rates, block):
+    """Sums of squared distances of a block's counts from the rates of the classes, (K, c)."""
+    values, r = values_of(block)[places], block.weighted(expect(frames, block).responsibilities)
+    distances = np.nan_to_num(values - rates[:, :, None])
+    return np.einsum("kn,kcn->kc", r, np.square(distances))
+
+
+def notes_of_columns(rows, posterior, columns):
+    """Which numeric columns have made classes by single values, and what to do about it: tuple of sentences.
+
+    Parameters
+    ----------
+    rows : Rows, the training rows
+    posterior : ClassPosterior
+    columns : TableColumns
+    """
+    deviations = np.full((posterior.n_components, len(columns.columns)), np.nan)
+    for family, sums in zip(posterior.prior.families, posterior.parts, strict=True):
+        if "sd" in family.estimates:
+            deviations[:, family.places] = family.values(sums)[..., family.estimates.index("sd")]
+    if np.isnan(deviations).all():
+        return ()
+    found = single_values(sample_of(rows), posterior, deviations)
+    if not found:
+        return ()
+    name = columns.names[found[0].column]
+    return (
+        note_of_single_values(found, columns.names),
+        f"Say what such columns are: columns={{{name!r}: 'categorical'}} for answers and codes, 'count' for "
+        "numbers of things, 'ignore' to leave them out. An amount that is often zero is better as "
+        "two columns: whether it is zero, and the amount, missing where it is zero.",
+    )
+
+
+def known_of_classes(frames, block):
+    """Sum over a block's rows of log K less the entropy of their responsibilities, in nats."""
+    r = expect(frames, block).responsibilities
+    return block.weighted(np.maximum(xlogy(r, len(r) * r).sum(axis=0), 0.0)).sum()
+
+
+def filled_rows(rows, posterior):
+    """Rows with predictions of their missing values, (n, P), and how uncertain these are: zero elsewhere."""
+    function = functools.partial(_filled, posterior.model.own_frames(posterior))
+    both = rows.each(function, (2, rows.n_features))
+    return both[:, 0], both[:, 1]
+
+
+def _filled(frames, block):
+    """(P, 2, n) of a block."""
+    values, posterior = values_of(block), frames.posterior
+    r, found = expect(frames, block).responsibilities, np.empty((*values.shape, 2))
+    for family, part in zip(posterior.prior.families, posterior.parts, strict=True):
+        found[family.places] = np.stack(family.filled(r, part), axis=-1)
+    is_seen = ~np.isnan(values)
+    found[is_seen, 0], found[is_seen, 1] = values[is_seen], 0.0
+    return found.swapaxes(1, 2)

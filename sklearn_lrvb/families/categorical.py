@@ -1,0 +1,151 @@
+"""Categories, with two values or more: probabilities with a symmetric Dirichlet prior."""
+
+import numpy as np
+from scipy.special import zeta
+
+from sklearn_lrvb.distributions import dirichlet
+from sklearn_lrvb.families.base import ColumnFamily
+from sklearn_lrvb.families.scalars import (
+    along_sticks,
+    drawn_logits,
+    log_logit_density,
+    log_probabilities,
+    stick_logits,
+    stick_slopes,
+    sticks,
+)
+
+
+class CategoricalColumns(ColumnFamily):
+    """Columns with the same number C of categories: p ~ Dirichlet(alpha, ..., alpha).
+
+    The features of a value are C indicators, and T = log p. Where there is one category alone, log p is zero,
+    whatever the values: their feature is zero, and counts as if log p varied by 1 on its own.
+
+    Parameters
+    ----------
+    places : as for every family
+    n_categories : int, C
+    concentration : float, alpha
+    """
+
+    is_indicator = True
+    estimates = ()
+    prior_numbers = ("category_concentration_prior",)
+
+    def __init__(self, places, n_categories, concentration):
+        super().__init__(places)
+        self.n_features, self._concentration = n_categories, float(concentration)
+        self._of_prior = dirichlet.log_partition(np.full(n_categories, self._concentration))
+
+    def prior_number(self, name):
+        return self._concentration
+
+    def units(self):
+        return np.full(self.n_columns, float(self.n_features))
+
+    def features(self, values):
+        if self.n_features == 1:
+            return np.zeros((len(values), 1, values.shape[1]))
+        return (values[:, None] == np.arange(self.n_features)[:, None]).astype(np.float64)
+
+    def is_proper(self, sums):
+        return (self._concentration + sums > 0.0).all(axis=-1)
+
+    def expected(self, sums):
+        return dirichlet.expected_log(self._concentration + sums)
+
+    def covariance_root(self, sums):
+        # diag(d) - c 1 1' = D (I - c u u') D with D^2 = diag(d), u = 1/D; and I - c u u' = (I - a u u')^2.
+        concentration = self._concentration + sums
+        if self.n_features == 1:
+            return np.ones((*sums.shape, 1))
+        own, of_all = zeta(2.0, concentration), zeta(2.0, concentration.sum(axis=-1))
+        u = 1.0 / np.sqrt(own)
+        squared = np.square(u).sum(axis=-1)
+        left = np.maximum(1.0 - of_all * squared, np.finfo(float).tiny)
+        factor = ((1.0 - np.sqrt(left)) / squared)[..., None, None]
+        return np.sqrt(own)[..., None] * (np.eye(self.n_features) - factor * u[..., None] * u[..., None, :])
+
+    def log_evidence(self, sums):
+        return dirichlet.log_partition(self._concentration + sums) - self._of_prior
+
+    def values(self, sums):
+        concentration = self._concentration + sums
+        return concentration / concentration.sum(axis=-1, keepdims=True)
+
+    def jacobian(self, sums):
+        total = (self._concentration + sums).sum(axis=-1)[..., None, None]
+        return (np.eye(self.n_features) - self.values(sums)[..., None]) / total
+
+    def covariance(self, sums):
+        total, p = (self._concentration + sums).sum(axis=-1)[..., None, None], self.values(sums)
+        return (p[..., None] * np.eye(self.n_features) - p[..., None] * p[..., None, :]) / (total + 1.0)
+
+    def effects_of_prior(self, sums, name):
+        of_statistics = dirichlet.covariance_of_log(self._concentration + sums).sum(axis=-1)
+        return of_statistics, self.jacobian(sums).sum(axis=-1)
+
+    def estimated(self, sums):
+        numbers = np.maximum(sums, np.finfo(float).tiny)
+        return numbers / numbers.sum(axis=-1, keepdims=True)
+
+    # The scalars are logits of the sticks: category c has the share v_c of what the ones before it leave.
+
+    @property
+    def scalar_kinds(self):
+        return ("logit",) * (self.n_features - 1)
+
+    def scalar_parameters(self, sums):
+        return sticks(self._concentration + sums)
+
+    def scalar_jacobian(self, sums):
+        concentration = self._concentration + sums
+        own, later = np.moveaxis(zeta(2.0, sticks(concentration)), -1, 0)
+        places = np.arange(self.n_features)
+        after = places > places[:-1, None]
+        return np.eye(self.n_features)[:-1] * own[..., None] - after * later[..., None]
+
+    def statistics_of(self, scalars, sums):
+        return log_probabilities(scalars)
+
+    def pulled_back(self, scalars, sums, slopes):
+        return stick_slopes(scalars, slopes)
+
+    def log_prior(self, scalars, sums):
+        prior = np.full(self.n_features, self._concentration)
+        return log_logit_density(scalars, sticks(prior))
+
+    def prior_score(self, scalars, sums, name):
+        alone = np.full(self.n_features, self._concentration)
+        return (log_probabilities(scalars) - dirichlet.expected_log(alone)).sum(axis=(1, 2, 3))
+
+    def scalars_given(self, drawn_sums, sums, generator):
+        return drawn_logits(sticks(self._concentration + drawn_sums), generator)
+
+    def values_of(self, scalars, sums):
+        return np.exp(log_probabilities(scalars))
+
+    def scalars_at(self, values, sums):
+        return stick_logits(np.log(values))
+
+    def first_order(self, changes, sums):
+        shares = self.scalar_parameters(sums)
+        share = shares[..., 0] / shares.sum(axis=-1)
+        changes_of_log = along_sticks(changes * (1.0 - share), -changes * share)
+        return self.values(sums) * changes_of_log
+
+    def mean_features(self, sums):
+        return self.values(sums)
+
+    def filled(self, responsibilities, sums):
+        probabilities = np.einsum("kn,kcq->cnq", responsibilities, self.values(sums))
+        most_probable = probabilities.argmax(axis=-1)
+        # One less the largest would lose digits, and its sign.
+        np.put_along_axis(probabilities, most_probable[..., None], 0.0, axis=-1)
+        return most_probable.astype(np.float64), probabilities.sum(axis=-1)
+
+    def drawn(self, generator, values, n_rows):
+        stops = np.cumsum(values, axis=1)[:, :-1]
+        uniforms = generator.random_sample((self.n_columns, n_rows))
+        return (uniforms[:, :, None] > stops[:, None]).sum(axis=2).astype(np.float64)

@@ -1,0 +1,173 @@
+"""The observed information of a mixture of latent classes, and what it costs.
+
+A perturbation of the posterior moves the expected statistics m of class k by beta_k, and so the log densities
+of a row with features F by beta_k.F. With responsibilities r and weights w of the rows, the missing
+information is
+
+    G_kl = -sum_n w r_k r_l F F'  for k != l,        G_kk = - sum over l != k of G_kl,
+
+and M = R^-1 - G. Rows that can be of one class alone take no part.
+"""
+
+import functools
+import itertools
+
+import numpy as np
+from scipy import sparse
+
+from sklearn_lrvb.family_mixture.frames import ClassFrames
+from sklearn_lrvb.linear_response.observed_information import SolverCosts
+from sklearn_lrvb.linear_response.solvers import (
+    MatrixFreeInformation,
+    PrimalInformation,
+    information_from_arrays,
+)
+from sklearn_lrvb.mixture.responsibilities import NEGLIGIBLE_INFORMATION, centred_on_average, expect
+from sklearn_lrvb.rows import Workload
+
+_NO_COLUMNS = 10**9  # There is no dual solver.
+# Costs in units of a flop of a large matrix product: of a number of a row in a sweep, of an entry of a matrix
+# that is formed and scaled, and the overhead of a pass and of a matrix.
+_FLOPS_PER_NUMBER, _FLOPS_PER_ENTRY = 60, 60
+_FLOPS_PER_PASS, _FLOPS_PER_MATRIX = 4e6, 1e7
+_FLOPS_TO_WEIGHT = 15  # A number of a row that is selected and weighted.
+# An entry of a product of sparse features takes as long as so many flops; in dense form they take one.
+_FLOPS_PER_SPARSE_ENTRY = 60
+
+
+def complete_information(posterior, freedom=None):
+    """R^-1: BlockInformation; q's own covariance is the same."""
+    return posterior.complete_information
+
+
+def observed_information(rows, posterior, e_step_result, n_targets=1, solver=None, hidden_values=True):
+    """M = R^-1 - G at the posterior, with the cheapest solver for ``n_targets`` solutions.
+
+    Parameters
+    ----------
+    rows : Rows
+    posterior : ClassPosterior
+    e_step_result : EStepResult at the posterior
+    n_targets : int, number of right-hand sides that will be solved for
+    solver : {"primal", "matrix_free"} or None
+        Overrules the cost model.
+    hidden_values : ignored, missing values hide no information besides that of labels
+
+    Returns
+    -------
+    information : ObservedInformation of size D; with "matrix_free" it keeps a reference to the rows
+    """
+    chosen = solver or solver_costs(rows, posterior, e_step_result).cheapest(n_targets)
+    if chosen == "primal":
+        return PrimalInformation(posterior.complete_information, missing_information(rows, posterior))
+    product = functools.partial(missing_information_product, rows, posterior)
+    return MatrixFreeInformation(posterior.complete_information, product)
+
+
+def unpacked_information(arrays, posterior):
+    """The observed information at a posterior, from the arrays of its ``to_arrays``."""
+    return information_from_arrays(posterior.complete_information, arrays)
+
+
+def solver_costs(rows, posterior, e_step_result):
+    """Costs of the solvers of the observed information: SolverCosts."""
+    n_features = posterior.prior.n_features
+    of_pair = n_features**2 + _FLOPS_TO_WEIGHT * n_features
+    if _is_sparse(posterior):
+        of_pair = _FLOPS_PER_SPARSE_ENTRY * _n_entries(posterior) ** 2
+    gram = _pass_cost(rows, posterior) + of_pair * e_step_result.n_ambiguous_pairs
+    return SolverCosts(
+        n_coefficients=posterior.n_coefficients,
+        n_columns=_NO_COLUMNS,
+        gram=gram + _FLOPS_PER_ENTRY * posterior.n_coefficients**2 + _FLOPS_PER_MATRIX,
+        kernel=np.inf,
+        product=2.0 * _pass_cost(rows, posterior),
+    )
+
+
+def newton_price(rows, posterior, e_step_result):
+    """The cheapest solver for a Newton step, and what the step costs with it in sweeps: str, float."""
+    costs = solver_costs(rows, posterior, e_step_result).newton_costs()
+    solver = min(costs, key=costs.get)
+    return solver, costs[solver] / _pass_cost(rows, posterior)
+
+
+def _pass_cost(rows, posterior):
+    n_labels, n_features = posterior.sums.shape
+    per_row = _FLOPS_PER_NUMBER * (n_features + n_labels) + 4 * n_features * n_labels
+    return rows.n_samples * per_row + _FLOPS_PER_PASS
+
+
+def _n_entries(posterior):
+    """Largest number of features of a row that are not zero."""
+    return 1 + sum(
+        family.n_columns * (1 if family.is_indicator else family.n_features)
+        for family in posterior.prior.families
+    )
+
+
+def _is_sparse(posterior):
+    """Whether products of features are faster in sparse form."""
+    return _FLOPS_PER_SPARSE_ENTRY * _n_entries(posterior) ** 2 < posterior.prior.n_features**2
+
+
+def missing_information(rows, posterior):
+    """G, (D, D), by one pass over the rows, in memory that does not depend on their number."""
+    n_labels, n_features = posterior.sums.shape
+    negligible = NEGLIGIBLE_INFORMATION / (rows.n_samples * max(1, n_labels * (n_labels - 1) // 2))
+    function = functools.partial(
+        _products_of_block, ClassFrames(posterior), negligible, _is_sparse(posterior)
+    )
+    products = rows.total(function, Workload(3 * n_features, 0, n_features))
+    missing = np.zeros((n_features, n_labels, n_features, n_labels))
+    for (k, l), product in zip(itertools.combinations(range(n_labels), 2), products, strict=True):
+        missing[:, k, :, l] = missing[:, l, :, k] = -product
+        missing[:, k, :, k] += product
+        missing[:, l, :, l] += product
+    return missing.reshape(posterior.n_coefficients, -1)
+
+
+def _products_of_block(frames, negligible, is_sparse, block):
+    """Sums of w r_k r_l F F' over a block for all pairs of classes: (pairs, W, W)."""
+    expectation = expect(frames, block)
+    r, features = expectation.responsibilities, expectation.framed.features
+    counted, information = block.weighted(r), information_of_rows(frames.posterior, features)
+    n_labels, n_features = len(r), len(features)
+    products = np.zeros((n_labels * (n_labels - 1) // 2, n_features, n_features))
+    for product, (k, l) in zip(products, itertools.combinations(range(n_labels), 2), strict=True):
+        weights = counted[k] * r[l]
+        some = np.flatnonzero(weights * (information[k] + information[l]) > negligible)
+        if not some.size:
+            continue
+        rooted = features[:, some] * np.sqrt(weights[some])
+        if is_sparse:
+            stored = sparse.csr_array(rooted)
+            product += (stored @ stored.T).toarray()
+        else:
+            product += rooted @ rooted.T
+    return products
+
+
+def information_of_rows(posterior, features):
+    """An upper bound of F' R_k F, the size of rows' features relative to R^-1: (K, n)."""
+    n_labels = posterior.n_labels
+    deviations = posterior.array(posterior.complete_information.deviations)
+    return np.square(deviations @ np.abs(features)).reshape(n_labels, -1)
+
+
+def missing_information_product(rows, posterior, coefficients):
+    """G times some vectors: (D, m) -> (D, m), by one pass over the rows."""
+    n_features = posterior.prior.n_features
+    m = coefficients.shape[1]
+    function = functools.partial(_product_of_block, ClassFrames(posterior), coefficients)
+    return rows.total(function, Workload(2 * n_features + 3 * posterior.n_labels * m, 0, n_features))
+
+
+def _product_of_block(frames, coefficients, block):
+    expectation = expect(frames, block)
+    r, features = expectation.responsibilities, expectation.framed.features
+    m = coefficients.shape[1]
+    by_label = coefficients.reshape(len(features), len(r), m).transpose(1, 2, 0)  # (K, m, W)
+    moved = centred_on_average((by_label @ features).transpose(0, 2, 1), r)  # (K, n, m)
+    moved *= block.weighted(r)[:, :, None]
+    return (features @ moved).transpose(1, 0, 2).reshape(-1, m)

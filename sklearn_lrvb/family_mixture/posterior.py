@@ -1,0 +1,235 @@
+"""The variational posterior q of a mixture of latent classes, a function of sums over the rows.
+
+*Conventions.* S (K, W) are the expected sums of features over the rows of every class (`class_prior`); those
+of the feature 1 are the counts N_k. q's natural parameters are those of the prior and S, and m (K, W) are q's
+expectations of the statistics. A sweep is a map EM of S, and q is optimal where EM(S) = S. As a vector, (D,)
+with D = K W, an array (K, W) has all classes of the first feature first: its first K entries are about the
+weights.
+"""
+
+import operator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_solve
+
+from sklearn_lrvb.family_mixture.prior import ClassPrior
+from sklearn_lrvb.linear_response.complete_information import BlockInformation
+from sklearn_lrvb.mixture.model import DegenerateComponentError, OfModel
+from sklearn_lrvb.symmetric_matrices import cholesky_equilibrated
+
+_NEXT_TO_NOTHING = 1e-30  # Variance of the log weight of a single class, which would be zero.
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Expected sums of features over rows, (K, W)."""
+
+    values: np.ndarray
+
+    @property
+    def counts(self):
+        """(K,)"""
+        return self.values[:, 0]
+
+    def __add__(self, other):
+        return self._with(other, operator.add)
+
+    def __sub__(self, other):
+        return self._with(other, operator.sub)
+
+    def _with(self, other, combined):
+        return Sums(combined(self.values, other.values))
+
+
+class Expectations(NamedTuple):
+    """E log pi, (K,)."""
+
+    log_weights: np.ndarray
+
+
+class Divergences(NamedTuple):
+    """KL(q || prior) in nats: of the weights, of each class's parameters (K,), and of all."""
+
+    weights: float
+    classes: np.ndarray
+    total: float
+
+
+@dataclass(eq=False)
+class ClassPosterior(OfModel):
+    """q, given the sums S; nothing of it changes.
+
+    Parameters
+    ----------
+    prior : ClassPrior
+    sums : (K, W), S
+
+    Attributes
+    ----------
+    counts, label_counts : (K,)
+    n_components, n_labels : int, K
+    n_coefficients : int, D
+    has_scales, log_volume : False and 0, rows have labels alone and q all parameters
+    """
+
+    prior: ClassPrior
+    sums: np.ndarray
+    has_scales, log_volume = False, 0.0
+
+    def __post_init__(self):
+        self.counts = self.label_counts = self.sums[:, 0]
+        self.n_components = self.n_labels = self.prior.n_components
+        self.n_coefficients = self.sums.size
+        self.coefficient_blocks = {
+            "intercept": slice(0, self.n_components),
+            "columns": slice(self.n_components, self.sums.size),
+        }
+        self.block_shapes = {
+            "intercept": (self.n_components, 1),
+            "columns": (self.n_components, self.sums.shape[1] - 1),
+        }
+        self.parts = self.prior.split(self.sums)
+        self.coefficients_of_labels = np.arange(self.n_coefficients).reshape(-1, self.n_components).T
+
+    def __reduce__(self):
+        return type(self), (self.prior, self.sums)
+
+    def reordered(self, order):
+        """The same q with its classes in another order, int array (K,)."""
+        return ClassPosterior(self.prior, self.sums[order])
+
+    def padded(self, prior):
+        """The same classes, and empty ones after them: as many as a prior has in all."""
+        n_empty = prior.n_components - self.n_components
+        return ClassPosterior(prior, np.pad(self.sums, ((0, n_empty), (0, 0))))
+
+    # Expectations, and divergences from the prior.
+
+    @cached_property
+    def _of_weights(self):
+        return self.prior.weights.expectations(self.counts)
+
+    @property
+    def expectations(self):
+        """Expectations of the weights: Expectations."""
+        return Expectations(self._of_weights[0])
+
+    @cached_property
+    def statistics(self):
+        """m, (K, W)."""
+        expected = [
+            family.expected(part) for family, part in zip(self.prior.families, self.parts, strict=True)
+        ]
+        return self.prior.joined(self._of_weights[0], expected)
+
+    @cached_property
+    def divergences(self):
+        """Divergences of the weights and of each class's parameters from the prior: Divergences."""
+        of_classes = np.einsum("kw,kw->k", self.sums[:, 1:], self.statistics[:, 1:])
+        of_classes = of_classes - self.prior.log_evidence(self.sums)
+        of_weights = self._of_weights[1]
+        return Divergences(of_weights, of_classes, of_weights + of_classes.sum())
+
+    @cached_property
+    def log_weight_covariance(self):
+        """V_pi = Cov(log pi), (K, K)."""
+        return self.prior.weights.covariance_of_log(self.counts)
+
+    @property
+    def intercept_excess(self):
+        """Nothing but the weights decides on the intercepts: zeros, (K, K).
+
+        A single class has the weight 1, which does not vary. For the sake of a root it varies by next to
+        nothing.
+        """
+        return np.full_like(self.log_weight_covariance, _NEXT_TO_NOTHING * (self.n_components == 1))
+
+    @cached_property
+    def intercept_root(self):
+        """Lower Cholesky factor of V_pi, and of the excess, (K, K)."""
+        return cholesky_equilibrated(self.log_weight_covariance + self.intercept_excess)
+
+    def count_response(self, intercepts):
+        """V_pi^-1 b, the response of the counts to intercepts: (..., K) -> (..., K)."""
+        flat = intercepts.reshape(-1, intercepts.shape[-1]).T
+        return cho_solve((self.intercept_root, True), flat).T.reshape(intercepts.shape)
+
+    def units_of_columns(self):
+        """Sizes of the columns' values, by which rows are compared: (P,)."""
+        return self.prior.units_of_columns()
+
+    # Vectors.
+
+    def vector(self, array):
+        """(K, W) -> (D,)."""
+        return array.T.ravel()
+
+    def array(self, vectors):
+        """(n, D) -> (n, K, W), or (D,) -> (K, W)."""
+        return vectors.reshape(*vectors.shape[:-1], -1, self.n_components).swapaxes(-1, -2)
+
+    def coordinates(self, place, family):
+        """Coordinates of the features of a family, by class and column: int array (K, c, b)."""
+        index = np.arange(self.n_coefficients).reshape(-1, self.n_components)[place].T
+        return index.reshape(self.n_components, family.n_columns, family.n_features)
+
+    @cached_property
+    def complete_information(self):
+        """R^-1, the information if the classes of the rows were known: BlockInformation."""
+        blocks = [(np.arange(self.n_components)[None], self.intercept_root[None])]
+        for family, place, part in zip(self.prior.families, self.prior.places, self.parts, strict=True):
+            size = family.n_features
+            roots = family.covariance_root(part).reshape(-1, size, size)
+            blocks.append((self.coordinates(place, family).reshape(-1, size), roots))
+        return BlockInformation(blocks)
+
+    # The M-step, and differences and steps in the sums.
+
+    def with_noise(self, sums):
+        """Sums over rows, which nothing else is known besides."""
+        return sums
+
+    def with_prior(self, sums):
+        """Sums over the rows, which are complete: the prior is added by every family itself."""
+        return sums
+
+    def m_step(self, sums):
+        """The posterior with given sums over the rows, Sums.
+
+        Raises
+        ------
+        DegenerateComponentError
+            Where there is no such posterior: the sums are not those of any rows.
+        """
+        is_proper = self.prior.are_proper(sums.values)
+        if not is_proper.all():
+            which = int(is_proper.argmin())
+            raise DegenerateComponentError(f"Class {which} has no proper posterior with these sums.")
+        return ClassPosterior(self.prior, sums.values)
+
+    def residual(self, sums):
+        """EM(S) - S, given the sums of the E-step at q: (D,)."""
+        return self.vector(sums.values - self.sums)
+
+    def difference(self, other):
+        """Sums of another posterior less those of this one, (D,)."""
+        return self.vector(other.sums - self.sums)
+
+    def after_step(self, change):
+        """The posterior whose sums differ by ``change``, (D,); counts do not fall below zero.
+
+        Raises
+        ------
+        DegenerateComponentError
+            Where there is no such posterior.
+        """
+        after = self.sums + self.array(change)
+        after[:, 0] = np.maximum(after[:, 0], 0.0)
+        return self.m_step(Sums(after))
+
+    def deviation(self, change):
+        """Length of a change of the sums (D,), in mean-field standard deviations."""
+        return float(np.linalg.norm(self.complete_information.times_root_transposed(change[:, None])))

@@ -1,0 +1,23 @@
+"""Covariance structures: everything that depends on the shape of the components' covariance matrices.
+
+`structures` has the interface and the four types, which take `wisharts` for q(Lambda) and `random_factors`
+for draws. `full_pair` has what the missing information needs of components with a matrix each.
+`tests/structure_check.py` tests whether the methods of a structure fit together.
+"""
+
+from sklearn_lrvb.gaussian.covariance_structures.structures import (
+    CovarianceStructure,
+    DiagonalCovariance,
+    FullCovariance,
+    SphericalCovariance,
+    TiedCovariance,
+)
+
+COVARIANCE_STRUCTURES = {
+    "full": FullCovariance,
+    "tied": TiedCovariance,
+    "diag": DiagonalCovariance,
+    "spherical": SphericalCovariance,
+}
+
+__all__ = ["COVARIANCE_STRUCTURES", "CovarianceStructure"]

@@ -1,0 +1,164 @@
+"""The halves of a normal component, of which a split is made (`mixtures.search`).
+
+A component is fitted to its rows as a mixture of two, under the same prior of means and precisions. Fitted
+degrees of freedom stay as they are. For a precision that all components share, the prior of this fit is the
+posterior given the rows of all other components: a Wishart distribution whose degrees of freedom are those of
+the prior and the expected rows of the others, and whose inverse scale is C0 and what each of them adds to it.
+"""
+
+import functools
+import itertools
+from dataclasses import replace
+
+import numpy as np
+
+from sklearn_lrvb.gaussian.e_step.first_m_step import posterior_from_responsibilities
+from sklearn_lrvb.gaussian.e_step.frames import OwnFrames
+from sklearn_lrvb.gaussian.posterior.variational_posterior import VariationalPosterior
+from sklearn_lrvb.mixture.e_step import e_step
+from sklearn_lrvb.mixture.search import counts_after
+from sklearn_lrvb.mixture.weight_priors import DirichletWeights, StickBreakingWeights
+
+
+class Halves:
+    """The small fits of one and of two components to the rows of one (`MixtureModel.halves`).
+
+    Parameters
+    ----------
+    held : RowsOfComponents
+    posterior : VariationalPosterior of all components, optimal for their responsibilities
+    components : list of int, those that are split
+    """
+
+    def __init__(self, held, posterior, components):
+        self._posterior = posterior
+        self._priors = dict(zip(components, _priors_of_rows(held, posterior, components), strict=True))
+
+    def whole(self, rows, component):
+        """The posterior of one component that holds all rows."""
+        return _alone(rows, self._posterior, component, self._priors[component])
+
+    def starts(self, rows, component, whole):
+        """Yield starts of two components, from the rows on either side of an axis: callables."""
+        prior = self._priors[component]
+        of_halves = _prior_for(prior, 2, whole.tails)
+        frames = np.repeat(whole.covariance_cholesky, of_halves.structure.n_groups, axis=0)
+        for sides in _starting_sides(rows, self._posterior, component, prior):
+            yield functools.partial(posterior_from_responsibilities, rows, of_halves, sides, frames)
+
+    def cost(self, component):
+        """What a component more costs, whose degrees of freedom are those of another one: a float."""
+        tails = self._posterior.tails
+        return 0.0 if tails is None else tails.negative_log_priors()[component]
+
+
+def after_split(posterior, split, second):
+    """The posterior with the halves of a component in its place and in that of an empty one.
+
+    Components that share a precision take that of the halves.
+    """
+    centred_means, covariance_cholesky = posterior.centred_means.copy(), split.halves.covariance_cholesky
+    both = [split.component, second]
+    centred_means[both] = split.halves.centred_means
+    if posterior.structure.has_own_precisions:
+        covariance_cholesky = posterior.covariance_cholesky.copy()
+        covariance_cholesky[both] = split.halves.covariance_cholesky
+    scale_sums, tails = posterior.scale_sums, posterior.tails
+    if tails is not None:
+        scale_sums, of_halves = scale_sums.copy(), split.halves.scale_sums
+        scale_sums[both] = scale_sums[split.component] * of_halves / of_halves.sum()
+        tails = tails.replaced(second, tails.nu[split.component])
+    return replace(
+        posterior,
+        counts=counts_after(split, second, posterior.counts[None])[0],
+        centred_means=centred_means,
+        covariance_cholesky=covariance_cholesky,
+        scale_sums=scale_sums,
+        tails=tails,
+    )
+
+
+def on_trial(posterior, component):
+    """The posterior after a merge into one component, whose fitted degrees of freedom begin low."""
+    tails = posterior.tails
+    return posterior if tails is None else replace(posterior, tails=tails.heavier(component))
+
+
+def _priors_of_rows(held, posterior, components):
+    """The priors of means and precisions, given all rows except those of one component: one for each."""
+    prior, structure = posterior.prior, posterior.structure
+    if structure.has_own_precisions:
+        return [prior] * len(components)
+    alone = [_alone(held.of(k), posterior, k, prior) for k in components]
+    counts = np.array([q.counts[0] for q in alone])
+    added = [
+        q.effective_degrees_of_freedom[0] * structure.gram(q.covariance_cholesky)[0] - prior.covariance
+        for q in alone
+    ]
+    priors = []
+    for others in ~np.eye(len(components), dtype=bool):
+        count = counts[others].sum()
+        priors.append(
+            replace(
+                prior,
+                degrees_of_freedom=float(prior.degrees_of_freedom + structure.power * count),
+                covariance=prior.covariance + sum(itertools.compress(added, others)),
+                complement=prior.complement.given(count),
+            )
+        )
+    return priors
+
+
+def _alone(rows, posterior, component, prior):
+    """The posterior of one component that holds all rows, after a sweep from where it is in another one."""
+    groups = [component] if posterior.structure.has_own_precisions else [0]
+    tails, scale_sums = posterior.tails, None
+    if tails is not None:
+        tails, scale_sums = tails.selected([component]), posterior.scale_sums[[component]]
+    start = VariationalPosterior(
+        prior=_prior_for(prior, 1, tails),
+        counts=np.array([rows.total_weight]),
+        centred_means=posterior.centred_means[[component]],
+        covariance_cholesky=posterior.covariance_cholesky[groups],
+        scale_sums=scale_sums,
+        tails=tails,
+    )
+    return start.m_step(e_step(rows, start).moments)
+
+
+def _prior_for(prior, n_components, tails):
+    """The same prior for another number of components, with known tails of one, without background."""
+    structure = prior.structure.resized(n_components)
+    is_sticks = isinstance(prior.weights.of_components, StickBreakingWeights)
+    weights = DirichletWeights(1.0 if is_sticks else prior.weights.prior_concentration, n_components)
+    tails = None if tails is None else tails.selected([0] * n_components)
+    return replace(prior, structure=structure, weights=weights, background=None, tails=tails)
+
+
+def _starting_sides(rows, posterior, component, prior):
+    """Yield the rows on either side of their mean, along each of two axes: (n, 2).
+
+    The first is the axis of largest variance in the frame of the prior. It is arbitrary where the prior's
+    covariance is that of these rows, which it is by default if they are all rows. The second is the axis
+    along which the rows, in the component's own frame, have the smallest fourth moments: those of two
+    clusters are small along the axis that joins them.
+    """
+    # A prior mean far from the rows would enlarge the component's covariance in its direction.
+    own_frame = _alone(rows, posterior, component, replace(prior, mean=rows.means))
+    prior_frame = replace(own_frame, covariance_cholesky=prior.covariance_cholesky)
+    for frame, power, place in ((prior_frame, 0, -1), (own_frame, 2, 0)):
+        frames = OwnFrames(frame)
+        moments = rows.total(functools.partial(_even_moments_of_block, frames, power))
+        axis = np.linalg.eigh(moments)[1][:, place]  # LAPACK's search for one fails where all are equal.
+        sides = rows.each(functools.partial(_sides_of_block, frames, axis), dtype=bool)
+        yield np.column_stack([sides, ~sides]).astype(float)
+
+
+def _even_moments_of_block(frames, power, block):
+    """Sum of weight |y|^power y y' in the frame of the only component, (P, P)."""
+    y = frames.whiten(block).values[0]
+    return (np.square(y).sum(axis=0) ** (power / 2) * block.weighted(y)) @ y.T
+
+
+def _sides_of_block(frames, axis, block):
+    return axis @ frames.whiten(block).values[0] > 0

@@ -1,0 +1,261 @@
+"""Complete and observed information of the mixture, and steps of its sufficient statistics.
+
+A perturbation of the posterior moves the log densities of a row by d rho_k = beta_k . h_k, with the features
+h of `covariance_structures`, and beta solves (R^-1 - G) beta = source, where
+
+    R^-1 : (V_pi + C)^-1 on the L intercepts, tau_k on y, c/power on the quadratic features,
+           C : (Var log|Lambda| - its part explained by Lambda)/4 between the components of a group, and
+               P/(2 tau_k^2) on the diagonal,
+    G    : `missing_information`.
+
+This is Equation 11 of the paper with E[mu mu'] and log|Lambda| eliminated by hand, which leaves half the
+unknowns and a condition number of order one. The solvers are those of `sklearn_lrvb.linear_response`.
+
+*Costs* of passes over the rows and of the solvers are in units of a flop of a large matrix product.
+Everything that runs at another speed is counted as the number of such flops that would take as long:
+elementwise arithmetic, products of few rows, and Python's overhead. They decide which solver is
+chosen and when Newton's method takes over, never what a solver returns.
+"""
+
+import functools
+
+import numpy as np
+
+from sklearn_lrvb.gaussian.information.columns import RowColumns
+from sklearn_lrvb.gaussian.information.missing_information import (
+    by_pairs,
+    from_monomials,
+    from_own_frames,
+    missing_information,
+    missing_information_product,
+)
+from sklearn_lrvb.linear_response.complete_information import CompleteInformation
+from sklearn_lrvb.linear_response.observed_information import MAX_DENSE_SIZE, SolverCosts
+from sklearn_lrvb.linear_response.solvers import DualInformation, MatrixFreeInformation, PrimalInformation
+from sklearn_lrvb.symmetric_matrices import round_off
+
+
+def complete_information(posterior, quadratic_information=None):
+    """R^-1 (paper, Equation 11 without latent variables).
+
+    Parameters
+    ----------
+    posterior : VariationalPosterior
+    quadratic_information : (S,), default c
+        Information of the precision groups. With the degrees of freedom nu in place of c, R is the covariance
+        of q itself.
+    """
+    if quadratic_information is None:
+        quadratic_information = posterior.effective_degrees_of_freedom
+    n_labels = posterior.n_labels
+    diagonal = posterior.complete_information(quadratic_information)
+    root = np.concatenate([np.ones(n_labels), 1.0 / np.sqrt(diagonal)])
+    return CompleteInformation(np.arange(n_labels), posterior.intercept_root, root)
+
+
+def mean_field_information(posterior):
+    """R^-1 with the degrees of freedom of q itself: the inverse of the coefficients' covariance under q."""
+    return complete_information(posterior, posterior.degrees_of_freedom)
+
+
+def missing_columns(rows, posterior):
+    """A root of G with few columns, for some rows: RowColumns; None where holes or scales hide more."""
+    return None if rows.has_holes or posterior.has_scales else RowColumns.of_rows(rows, posterior)
+
+
+def missing_information_of_few(rows, posterior):
+    """G of some rows, (D, D)."""
+    return missing_information(rows, posterior, [from_own_frames])
+
+
+def parts_of_direction(targets, direction):
+    """Where a direction of coefficients (D,) mostly points: name of a target, shares of labels (L,)."""
+    structure = targets.posterior.structure
+    intercepts, linear, quadratic = (np.square(block) for block in structure.split(direction))
+    totals = {"intercept": intercepts.sum(), "linear": linear.sum(), "quadratic": quadratic.sum()}
+    kind = next(target.name for target in targets.theta if target.block == max(totals, key=totals.get))
+    share = intercepts + linear.sum(axis=1)
+    if structure.has_own_precisions:
+        share += quadratic.sum(axis=1)
+    return kind, share
+
+
+def observed_information(rows, posterior, e_step_result, n_targets=1, solver=None, hidden_values=True):
+    """M = R^-1 - G at the posterior, with the cheapest solver for ``n_targets`` solutions.
+
+    Parameters
+    ----------
+    rows : Rows
+    posterior : VariationalPosterior
+    e_step_result : EStepResult at the posterior
+    n_targets : int, number of right-hand sides that will be solved for
+    solver : {"primal", "dual", "matrix_free"} or None
+        Overrules the cost model. Rows with holes have no "dual" for precision matrices, nor have rows with
+        scales: all of them lose information, however certain their labels are.
+    hidden_values : bool, default=True
+        Whether G has the information that holes hide, besides that of unknown labels and scales.
+
+    Returns
+    -------
+    information : ObservedInformation of size D; with "matrix_free" it keeps a reference to the rows
+    """
+    structure = posterior.structure
+    if solver == "dual" and structure.has_scales:
+        raise ValueError(
+            "Student's t components have no dual solver: every row loses information by its unknown scale. "
+            "Use solver='primal' or 'matrix_free'."
+        )
+    chosen = solver or solver_costs(rows, posterior, e_step_result).cheapest(n_targets)
+    complete = complete_information(posterior)
+    if chosen == "dual":
+        columns = RowColumns.of_rows(rows, posterior, hidden_values)
+        if columns.shares is None or columns.shares.min() > round_off(len(complete)):
+            return DualInformation(complete, columns, columns.shares)
+        # M is not positive definite, which the other solvers can say more of.
+        chosen = "primal" if len(complete) <= MAX_DENSE_SIZE else "matrix_free"
+    if chosen == "primal":
+        passes = _pass_costs(rows, structure)
+        costs = _costs_of_matrix(rows, structure, e_step_result.n_ambiguous_pairs, passes)
+        ways = sorted(costs, key=costs.__getitem__)
+        return PrimalInformation(complete, missing_information(rows, posterior, ways, hidden_values))
+    product = functools.partial(missing_information_product, rows, posterior, hidden_values=hidden_values)
+    return MatrixFreeInformation(complete, product)
+
+
+# Cost of a pass in the components' own frames, for each row and component. All costs of passes were measured
+# on 77 models, from 150 to 20,000 rows, 1 to 300 features and 2 to 10 components.
+_FLOPS_PER_FEATURE = 150
+_FLOPS_PER_ROW = 200
+_SLOWDOWN_OF_OWN_FRAMES = 1.5
+
+# Cost of a pass in the common frame, for each row. Monomials are used once for each component.
+_FLOPS_TO_FORM_A_MONOMIAL = 100
+_FLOPS_TO_USE_A_MONOMIAL = 7
+_FLOPS_PER_RESPONSIBILITY = 200
+
+# Passes over rows with holes: the cost for each of their patterns and precision groups, and of a row relative
+# to that of a complete one.
+_FLOPS_PER_PATTERN = 1e5
+_SLOWDOWN_BY_HOLES = 2.5
+
+# Overhead of a pass and of the M-step that makes it a sweep, whatever the number of rows.
+_FLOPS_PER_PASS, _FLOPS_PER_M_STEP = 3e6, 2e6
+_PASSES_PER_PRODUCT = 1.5  # A product with the missing information evaluates polynomials and sums them again.
+
+# Overhead of a matrix, its factor and a step with it: of the missing information, and of the kernel.
+_FLOPS_PER_MATRIX, _FLOPS_PER_KERNEL = 1.2e7, 4e7
+# Number of columns for each alternative of a row to its most probable component: 1.0 to 1.4 in most fits.
+_COLUMNS_PER_ALTERNATIVE = 1.25
+# Cost of an entry of the kernel for one pair of components, measured from 150 to 1,200 columns: some ten
+# elementwise operations on arrays that do not stay in cache.
+_FLOPS_PER_KERNEL_ENTRY = 500
+_NO_COLUMNS = 10**9  # Where rows with holes have no columns: more than any solver can take.
+
+# Cost of the missing information as a matrix. Entries are those of matrices formed and scaled. Products of
+# few rows or columns are slower than large ones; of a symmetric product, half is computed.
+_FLOPS_PER_ENTRY = 30
+_SLOWDOWN_OF_SMALL_PRODUCTS, _SLOWDOWN_OF_FULL_PAIRS, _SLOWDOWN_OF_MONOMIALS = 2.0, 1.2, 0.7
+_FLOPS_TO_COUNT_A_MONOMIAL, _FLOPS_TO_MAP_A_MONOMIAL, _FLOPS_PER_MAP = 40, 4e3, 5e6
+_FLOPS_PER_AMBIGUOUS_ROW, _FLOPS_PER_ROW_OF_PAIR = 12_000, 3000
+_FLOPS_PER_BLOCK, _FLOPS_PER_FULL_PAIR = 1e6, 8e6
+# For a pair's F features a component: flops that map monomials to features, in units of F P^3, and entries
+# that are formed on the way, in units of F^2.
+_FLOPS_TO_MAP_A_PAIR, _ENTRIES_OF_A_PAIR = 40, 5
+
+
+def _pass_costs(rows, structure):
+    """Costs of a pass over the rows: in the components' own frames, and as `frames_of` is expected to choose.
+
+    The second is the cost in the common frame where the structure prefers it and no value is missing.
+    """
+    n_components, n_features = structure.n_components, structure.n_features
+    per_row = _FLOPS_PER_FEATURE * n_features + _FLOPS_PER_ROW
+    if structure.is_matrix:
+        n_products = 2 + 2 / n_components if structure.shares_precision else 4
+        per_row += n_products * n_features**2
+    own = _SLOWDOWN_OF_OWN_FRAMES * rows.n_samples * n_components * per_row
+    if rows.has_holes:
+        own = _SLOWDOWN_BY_HOLES * own + _FLOPS_PER_PATTERN * rows.n_patterns * structure.n_groups
+    own += _FLOPS_PER_PASS
+    if rows.has_holes or not structure.prefers_common_frame:
+        return own, own
+    per_monomial = _FLOPS_TO_FORM_A_MONOMIAL + _FLOPS_TO_USE_A_MONOMIAL * n_components
+    per_row = structure.n_monomials * per_monomial + _FLOPS_PER_RESPONSIBILITY * n_components
+    return own, rows.n_samples * per_row + _FLOPS_PER_PASS
+
+
+def solver_costs(rows, posterior, e_step_result):
+    """Costs of the solvers of the observed information: SolverCosts.
+
+    Parameters
+    ----------
+    rows : Rows
+    posterior : VariationalPosterior
+    e_step_result : EStepResult
+    """
+    structure = posterior.structure
+    n_components = structure.n_components
+    n_columns = int(_COLUMNS_PER_ALTERNATIVE * e_step_result.n_alternatives)
+    if (rows.has_holes and structure.is_matrix) or structure.has_scales:
+        n_columns = _NO_COLUMNS
+    n_kernels = n_components**2 if structure.shares_precision else n_components
+    per_kernel_entry = 2 * structure.n_features + _FLOPS_PER_KERNEL_ENTRY
+    kernel = n_kernels * n_columns**2 * per_kernel_entry + _FLOPS_PER_KERNEL
+    passes = _pass_costs(rows, structure)
+    of_matrix = min(_costs_of_matrix(rows, structure, e_step_result.n_ambiguous_pairs, passes).values())
+    return SolverCosts(
+        n_coefficients=structure.n_coefficients,
+        n_columns=n_columns,
+        gram=of_matrix + _FLOPS_PER_ENTRY * structure.n_coefficients**2 + _FLOPS_PER_MATRIX,
+        kernel=kernel + passes[0],
+        product=_PASSES_PER_PRODUCT * passes[1],
+        n_numbers_per_column=n_components * structure.n_features,
+    )
+
+
+def newton_price(rows, posterior, e_step_result):
+    """The cheapest solver for a Newton step, and what the step costs with it in sweeps: str, float.
+
+    Parameters are those of `solver_costs`.
+    """
+    costs = solver_costs(rows, posterior, e_step_result).newton_costs()
+    solver = min(costs, key=costs.get)
+    sweep = _pass_costs(rows, posterior.structure)[1] + _FLOPS_PER_M_STEP
+    return solver, costs[solver] / sweep
+
+
+def _costs_of_matrix(rows, structure, n_pair_rows, passes):
+    """Costs of the ways to form the missing information: dict by function. ``passes`` are `_pass_costs`."""
+    n_components, n_component_features = structure.n_components, structure.n_component_features
+    n_pairs = n_components * (n_components - 1) // 2
+    if structure.shares_precision:
+        per_row = 2 * (n_component_features + 1 + structure.n_features) ** 2
+    else:  # A block of two components, and its part of the blocks of each.
+        per_row = 2 * (1 + 1 / max(1, n_components - 1)) * n_component_features**2
+    to_form = 2 * _FLOPS_PER_ENTRY * n_component_features
+    in_own, in_cheaper = passes
+    costs = {
+        from_own_frames: in_own
+        + n_pair_rows * (_SLOWDOWN_OF_SMALL_PRODUCTS * per_row + to_form + _FLOPS_PER_AMBIGUOUS_ROW)
+        + n_pairs * _FLOPS_PER_BLOCK
+    }
+    if structure.has_scales:  # All rows take part in a product for each component.
+        per_row = _SLOWDOWN_OF_SMALL_PRODUCTS * n_component_features**2 + 2 * to_form
+        costs[from_own_frames] += rows.n_samples * n_components * per_row
+    elif structure.has_own_matrices:
+        to_map = _FLOPS_TO_MAP_A_PAIR * n_component_features * structure.n_features**3
+        per_pair = _FLOPS_PER_FULL_PAIR + _SLOWDOWN_OF_SMALL_PRODUCTS * to_map
+        per_pair += _ENTRIES_OF_A_PAIR * _FLOPS_PER_ENTRY * n_component_features**2
+        per_pair_row = _SLOWDOWN_OF_FULL_PAIRS * n_component_features**2 + to_form + _FLOPS_PER_ROW_OF_PAIR
+        costs[by_pairs] = in_own + n_pair_rows * per_pair_row + n_pairs * per_pair
+    if rows.has_holes:
+        n_curved = structure.n_quadratic**2 if structure.is_matrix else 0
+        of_patterns = 2 * rows.n_patterns * structure.n_groups * n_curved
+        return {way: cost + of_patterns for way, cost in costs.items()}
+    if structure.prefers_common_frame and not structure.has_scales:
+        size = structure.n_labels * structure.n_monomials
+        per_row = 2 * _SLOWDOWN_OF_MONOMIALS * size**2 + _FLOPS_TO_COUNT_A_MONOMIAL * size
+        maps = _FLOPS_PER_MAP + _FLOPS_TO_MAP_A_MONOMIAL * n_component_features * size
+        maps += 2 * structure.n_coefficients * size * (structure.n_coefficients + size)
+        costs[from_monomials] = in_cheaper + rows.n_samples * per_row + maps
+    return costs

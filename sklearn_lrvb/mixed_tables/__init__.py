@@ -1,0 +1,1 @@
+"""Tables of mixed columns: what each column is, and its values as numbers and back."""

@@ -1,0 +1,586 @@
+"""Tables with columns of several kinds as one float64 array, and back.
+
+`described` learns from the training table what its columns are: `TableColumns`. They turn tables like it into
+arrays with one number a value: categories become their codes 0, 1, ..., counts and numbers stay, and NaN
+stands where a value is missing. `decoded` makes tables of such arrays.
+
+A table in batches is described batch by batch: the sum of `described_part` of each, then `checked`.
+
+Conventions: n rows, P columns that are modelled, out of those that the table has.
+"""
+
+from dataclasses import dataclass, replace
+from numbers import Number
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import _get_feature_names
+
+from sklearn_lrvb.caller_warnings import warn_caller
+from sklearn_lrvb.mixed_tables.given_columns import (
+    LARGEST_WHOLE,
+    given_column,
+    given_table,
+    is_whole,
+    letter_of,
+)
+from sklearn_lrvb.mixed_tables.spellings import notes_of_spellings
+
+NUMBERS = "numeric", "count"
+KINDS = "numeric", "categorical", "binary", "count"
+# Columns of up to so many different whole numbers may be counts or codes: the user is told, where the table
+# has at least so many rows for each of them. In fewer rows measurements have few values, too.
+_FEW_VALUES, _ROWS_OF_FEW_VALUES = 10, 5
+# Fewer rows a category say next to nothing about its probability in each of some classes.
+_LEAST_ROWS_OF_CATEGORY = 10
+
+
+@dataclass(frozen=True)
+class Column:
+    """What is known of a column.
+
+    Attributes
+    ----------
+    name : str
+    kind : "numeric", "categorical", "binary", "count"; None where a batch does not tell, as it has no values
+    place : int, which column of the table it is
+    categories : tuple, what the codes stand for; empty for numbers
+    given_kind : str or None, the kind that the user has said
+    is_declared : bool, whether the dtype lists the categories
+    dtype : of NumPy, pandas or polars; None where batches differ
+    n_values : float, how many values are not missing: the sum of their rows' weights
+    seen : frozenset or None
+        Categories that occur, or numbers; None where more than ten numbers do.
+    """
+
+    name: str
+    kind: str | None
+    place: int
+    categories: tuple = ()
+    given_kind: str | None = None
+    is_declared: bool = False
+    dtype: Any = None
+    n_values: float = 0.0
+    seen: frozenset | None = frozenset()
+
+    def __add__(self, other):
+        """The column of two batches of rows."""
+        if self.name != other.name:
+            raise ValueError(
+                f"Column {self.place} is {self.name!r} in one batch and {other.name!r} in another. The "
+                "columns of all batches must be the same, in the same order."
+            )
+        seen = None if self.seen is None or other.seen is None else self.seen | other.seen
+        kind, categories = self._common_kind(other), ()
+        is_declared = self.is_declared and other.is_declared
+        if kind in NUMBERS:
+            seen = None if seen is None or len(seen) > _FEW_VALUES else seen
+        elif is_declared:
+            categories = tuple(dict.fromkeys(self.categories + other.categories))
+        else:
+            categories = _categories(kind, seen)
+        return replace(
+            self,
+            kind=_by_number(kind, categories),
+            categories=categories,
+            is_declared=is_declared,
+            dtype=self.dtype if self.dtype == other.dtype else None,
+            n_values=self.n_values + other.n_values,
+            seen=seen,
+        )
+
+    def _common_kind(self, other):
+        """The kind of both, where one that does not tell, or has no values, is as the other."""
+        kinds = {column.kind for column in (self, other) if column.n_values or column.is_declared} - {None}
+        if kinds == {"binary", "categorical"}:
+            return "categorical"
+        if len(kinds) > 1:
+            raise ValueError(
+                f"Column {self.name!r} is {self.kind} in one batch and {other.kind} in another. Say what it "
+                f"is, for example {{{self.name!r}: 'categorical'}}."
+            )
+        return next(iter(kinds), None)
+
+    def labelled(self, codes, missing):
+        """Categories of codes (n,), where NaN is missing, as array of objects."""
+        labels = np.empty(len(self.categories) + 1, dtype=object)
+        for code, category in enumerate(self.categories):
+            labels[code] = category
+        labels[-1] = missing
+        return labels[_whole_codes(codes)]
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """The columns of a table, and the way to an array and back.
+
+    Attributes
+    ----------
+    columns : tuple of Column, of those that are modelled
+    n_given : int, number of columns of the table
+    n_rows : int, number of its rows that count
+    container : "pandas", "polars" or "array", what `decoded` returns
+    labels : tuple, what the data frame calls the columns that are modelled
+    """
+
+    columns: tuple[Column, ...]
+    n_given: int
+    n_rows: int
+    container: str
+    labels: tuple
+
+    @property
+    def names(self):
+        """Names of the columns that are modelled: tuple of str."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def notes(self):
+        """What is doubtful about the columns, of which a fit warns: tuple of sentences."""
+        doubtful, notes = [column.name for column in self.columns if _may_be_codes(column)], ()
+        if doubtful:
+            notes = (
+                f"Columns of X with at most {_FEW_VALUES} different whole numbers are taken for "
+                f"measurements: {_listed(doubtful)}. Classes can shrink onto single values, and so be found "
+                f"where there are none. Say what the columns are: columns={{{doubtful[0]!r}: 'categorical'}} "
+                "for answers and codes, 'count' for numbers of things, 'numeric' for measurements.",
+            )
+        return (*notes, *notes_of_spellings(self.columns, self.container))
+
+    def __add__(self, other):
+        """The columns of two batches of one table.
+
+        Raises
+        ------
+        ValueError
+            Where their columns differ in number, name or kind.
+        """
+        if len(self.columns) != len(other.columns) or self.n_given != other.n_given:
+            raise ValueError(f"One batch has {self.n_given} columns, and another {other.n_given}.")
+        columns = tuple(a + b for a, b in zip(self.columns, other.columns, strict=True))
+        self._require_labels(other.container, other.labels)
+        return replace(self, columns=columns, n_rows=self.n_rows + other.n_rows)
+
+    def _require_labels(self, container, labels):
+        """Raise ValueError where another data frame has other labels; names are checked by scikit-learn."""
+        if container == self.container and tuple(labels) != self.labels:
+            raise ValueError(
+                f"The columns of X are {_listed(labels)}, but those of the training table, or of the first "
+                f"batch, are {_listed(self.labels)}. Pass the same columns in the same order."
+            )
+
+    def checked(self):
+        """The columns, if every one can be modelled; warns of those that say little, or may be misread.
+
+        Columns of two different numbers are categories, unless the user has said otherwise. It takes all rows
+        to know.
+
+        Raises
+        ------
+        ValueError
+            Where there are no rows, or a column has no values, or more than two although it is said to be
+            binary.
+        """
+        if not self.n_rows:
+            raise ValueError(
+                f"Found array with 0 sample(s) (shape=(0, {self.n_given})) while a minimum of 1 is required. "
+                "Rows of weight zero do not count."
+            )
+        empty = [column.name for column in self.columns if not column.n_values]
+        if empty:
+            raise ValueError(
+                f"All values are missing in {len(empty)} column(s) of X ({self.n_rows} rows that count): "
+                f"{_listed(empty)}. Drop them, or leave them out, as in {{{empty[0]!r}: 'ignore'}}."
+            )
+        for column in self.columns:
+            if column.given_kind == "binary" and len(column.categories) > 2:
+                raise ValueError(
+                    f"Column {column.name!r} of X is to be binary, but has {len(column.categories)} values: "
+                    f"{_listed(column.categories)}. Correct them, or let it be {{{column.name!r}: "
+                    "'categorical'}."
+                )
+        columns = replace(self, columns=tuple(map(_two_numbers_as_categories, self.columns)))
+        columns._warn()
+        return columns
+
+    def _warn(self):
+        if self.notes:
+            warn_caller(" ".join(self.notes))
+        constant = [c.name for c in self.columns if c.seen is not None and len(c.seen) == 1]
+        if constant:
+            warn_caller(
+                f"Columns of X with one value, which tell no classes apart: {_listed(constant)}. They may be "
+                f"left out, as in {{{constant[0]!r}: 'ignore'}}."
+            )
+        many = [
+            f"{c.name!r} has {len(c.categories)} in {round(c.n_values)} rows"
+            for c in self.columns
+            if c.kind == "categorical"
+            and len(c.seen) > 1
+            and len(c.categories) * _LEAST_ROWS_OF_CATEGORY > c.n_values
+        ]
+        if many:
+            warn_caller(
+                f"More categories than a tenth of the rows: column {', '.join(many[:5])}"
+                f"{', ...' * (len(many) > 5)}. Most of what the classes say of them is the prior. Join rare "
+                "categories; if they are numbers, let the column be 'numeric' or 'count'; if each is of one "
+                "row, 'ignore' it."
+            )
+
+    def encoded(self, X, unknown="missing", counts=True):
+        """A table as float64 array (n, P): codes of categories, numbers and counts, NaN where missing.
+
+        Parameters
+        ----------
+        X : table of the same columns in the same order
+        unknown : "missing" or "error", default="missing"
+            What becomes of categories that the training table did not have: missing, with a warning, or a
+            ValueError.
+        counts : bool array (n,), or bool for all rows, default=True
+            Which rows count. In the others such categories are missing without a word.
+
+        Raises
+        ------
+        ValueError
+            Where a column has values that its kind cannot take; it is named.
+        """
+        table = given_table(X)
+        if table.shape[1] != self.n_given:
+            raise ValueError(f"X has {table.shape[1]} columns, but the training table had {self.n_given}.")
+        if hasattr(table, "columns"):
+            labels = list(table.columns)
+            self._require_labels(container_of(table), [labels[column.place] for column in self.columns])
+        array = np.empty((table.shape[0], len(self.columns)))
+        unseen = []
+        for k, column in enumerate(self.columns):
+            given = given_column(table, column.place, column.name)
+            if column.kind in NUMBERS:
+                array[:, k] = given.as_numbers(is_count=column.kind == "count")
+            else:
+                array[:, k], others = _codes(column, given, counts)
+                unseen += others
+        if unseen:
+            _report_unseen(unseen, is_error=unknown == "error")
+        return array
+
+    def decoded(self, array):
+        """An array (n, P) of codes and numbers as a table like the training one, without ignored columns.
+
+        Whole numbers stay such where all are whole and none is missing, or the dtype has missing ones.
+
+        Returns
+        -------
+        table : DataFrame of pandas or polars, or array of floats, of objects where categories are no numbers
+        """
+        if self.container == "pandas":
+            import pandas as pd
+
+            made = [_pandas_series(column, array[:, k]) for k, column in enumerate(self.columns)]
+            table = pd.concat(made, axis=1)
+            table.columns = pd.Index(self.labels)
+            return table
+        if self.container == "polars":
+            import polars as pl
+
+            made = [_polars_series(column, array[:, k]) for k, column in enumerate(self.columns)]
+            return pl.DataFrame(dict(zip(self.labels, made, strict=True)))
+        table = np.empty(np.shape(array), dtype=object)
+        for k, column in enumerate(self.columns):
+            values = array[:, k]
+            table[:, k] = values if column.kind in NUMBERS else column.labelled(values, np.nan)
+        labels = [label for column in self.columns for label in column.categories]
+        return table.astype(np.float64) if all(isinstance(label, Number) for label in labels) else table
+
+
+# Learning.
+
+
+def described(X, kinds="auto", sample_weight=None):
+    """What the columns of a training table are.
+
+    Parameters
+    ----------
+    X : pandas or polars data frame, or array-like of shape (n, n_given)
+    kinds : "auto" or dict, default="auto"
+        "auto": columns of two values are binary, others of floats and integers numeric, all others
+        categorical. Objects are numbers if all of a column are. A dict says otherwise of some
+        columns. Its keys are names, positions, tuples of them, or callables that get the data frame and
+        return them, such as scikit-learn's `make_column_selector`; its values are "numeric", "categorical",
+        "binary", "count" or "ignore". Later ones overrule earlier ones.
+    sample_weight : float64 array (n,) or None, as `checked_weights` returns it
+        Rows of weight zero are checked, but do not count.
+
+    Returns
+    -------
+    columns : TableColumns
+
+    Raises
+    ------
+    ValueError
+        On values or kinds that cannot be; it names the column.
+
+    Warns
+    -----
+    UserWarning
+        Of columns with one value, of numbers that may be codes, and of categories that are more than a tenth
+        of the rows.
+    """
+    return described_part(X, kinds, sample_weight).checked()
+
+
+def described_part(X, kinds="auto", sample_weight=None):
+    """What one batch of a table tells of its columns, as `described` does, but not `checked`."""
+    names, table = _names(X), given_table(X)
+    if names is None:
+        names = [f"x{place}" for place in range(table.shape[1])]
+    labels = list(getattr(table, "columns", names))
+    given_kinds = _resolved(kinds, X, names, labels)
+    places = [place for place in range(len(names)) if given_kinds.get(place) != "ignore"]
+    if not places:
+        raise ValueError(f"All {len(names)} columns of X are ignored. Leave one at least to be modelled.")
+    weights = np.ones(table.shape[0]) if sample_weight is None else sample_weight
+    columns = tuple(
+        _learned(given_column(table, place, names[place]), place, given_kinds.get(place), weights)
+        for place in places
+    )
+    n_rows = int(np.count_nonzero(weights))
+    of_modelled = tuple(labels[place] for place in places)
+    return TableColumns(columns, len(names), n_rows, container_of(table), of_modelled)
+
+
+def container_of(table):
+    """The library of what `given_table` returns: "pandas", "polars" or "array"."""
+    return "polars" if hasattr(table, "get_columns") else "pandas" if hasattr(table, "iloc") else "array"
+
+
+def _names(X):
+    """Names of columns as list of str, or None where X has none that scikit-learn takes."""
+    labels = list(X.columns) if hasattr(X, "iloc") and hasattr(X, "columns") else []
+    repeated = [label for label in dict.fromkeys(labels) if labels.count(label) > 1]
+    if repeated:
+        raise ValueError(f"Several columns of X have the same name: {_listed(repeated)}. Rename them.")
+    names = _get_feature_names(X)
+    return None if names is None else [str(name) for name in names]
+
+
+def _learned(given, place, given_kind, weights):
+    """What a given column tells in rows of some weights (n,), as Column."""
+    kind = given_kind or given.kind_of_rows(weights > 0)
+    if kind in NUMBERS:
+        numbers = given.as_numbers(is_count=kind == "count")
+        counts = (weights > 0) & ~np.isnan(numbers)
+        n_values, seen = float(weights[counts].sum()), _few_values(numbers[counts])
+        return Column(given.name, kind, place, (), given_kind, False, given.dtype, n_values, seen)
+    codes, values = given.coded()
+    n_rows = np.bincount(codes[codes >= 0], weights[codes >= 0], minlength=len(values))
+    seen = frozenset(value for value, n in zip(values, n_rows, strict=True) if n > 0)
+    categories = tuple(values) if given.is_declared else _categories(kind, seen)
+    return Column(
+        given.name,
+        _by_number(kind, categories),
+        place,
+        categories,
+        given_kind,
+        given.is_declared,
+        given.dtype,
+        float(n_rows.sum()),
+        seen,
+    )
+
+
+def _by_number(kind, categories):
+    """The kind, "binary" of any two categories: it is the same model."""
+    if kind not in ("binary", "categorical"):
+        return kind
+    return "binary" if len(categories) == 2 else "categorical"
+
+
+def _few_values(numbers):
+    """The different numbers as frozenset, or None where there are more than a few."""
+    for some in (numbers[:1000], numbers):  # The first ones mostly tell, without sorting all.
+        distinct = np.unique(some)
+        if len(distinct) > _FEW_VALUES:
+            return None
+    return frozenset(distinct.tolist())
+
+
+def _may_be_codes(column):
+    """Whether a column that is taken for numeric may hold counts or codes of categories."""
+    is_guessed = column.kind == "numeric" and column.given_kind is None
+    if not is_guessed or column.seen is None or len(column.seen) < 2:
+        return False
+    repeats = column.n_values >= _ROWS_OF_FEW_VALUES * len(column.seen)
+    return repeats and all(value == round(value) for value in column.seen)
+
+
+def _two_numbers_as_categories(column):
+    """The column, with categories in place of two different numbers of which nobody has said what they are.
+
+    A normal distribution would shrink onto one of them, in a class of its own.
+    """
+    is_guessed = column.kind == "numeric" and column.given_kind is None
+    has_two = is_guessed and column.seen is not None and len(column.seen) == 2
+    if not has_two or max(map(abs, column.seen)) >= LARGEST_WHOLE:  # Such numbers may be more than two.
+        return column
+    values = frozenset(int(value) if is_whole(value) else value for value in column.seen)
+    return replace(column, kind="binary", categories=_categories("binary", values), seen=values)
+
+
+def _categories(kind, values):
+    """Values as categories in order of type and value: tuple. Numbers are one type."""
+    if kind == "binary" and values and values <= {0, 1}:  # Where all say no, some could have said yes.
+        return (False, True) if all(isinstance(value, bool) for value in values) else (0, 1)
+    types = {value: "" if isinstance(value, Number) else type(value).__name__ for value in values}
+    by_name = sorted(values, key=lambda value: (types[value], repr(value)))
+    try:
+        return tuple(sorted(by_name, key=lambda value: (types[value], value)))
+    except TypeError:  # Objects without an order.
+        return tuple(by_name)
+
+
+# The kinds that a user says.
+
+
+def _resolved(kinds, X, names, labels):
+    """Kinds by place, of the columns of which the user says them: dict.
+
+    Parameters
+    ----------
+    kinds : "auto" or dict
+    X : what the user has passed
+    names : list of str, what the columns are called here
+    labels : list, what a data frame calls them; names where it is none
+
+    Raises
+    ------
+    ValueError
+        On other kinds than there are, and on columns that are not there.
+    """
+    if isinstance(kinds, str) and kinds == "auto":
+        return {}
+    if not isinstance(kinds, dict):
+        raise ValueError(
+            f"The kinds of columns must be 'auto' or a dict such as {{{names[0]!r}: 'categorical'}}, got "
+            f"{kinds!r}."
+        )
+    by_place = {}
+    for key, kind in kinds.items():
+        if kind not in (*KINDS, "ignore"):
+            raise ValueError(
+                f"The kind of column(s) {key!r} must be one of {_listed((*KINDS, 'ignore'))}, got {kind!r}."
+            )
+        chosen = key(X) if callable(key) else key
+        is_one = isinstance(chosen, (str, int, np.integer)) or (
+            isinstance(chosen, tuple) and chosen in labels
+        )
+        for one in [chosen] if is_one else chosen:
+            by_place[_place(one, names, labels)] = kind
+    return by_place
+
+
+def _place(key, names, labels):
+    """The place of a column that is given by its name or label, or by its position.
+
+    Where a data frame has numbers for labels, a number is a label, as everywhere in pandas and as selectors
+    return it; only where they are 0, 1, 2, ... may it count from the end.
+    """
+    for own in (labels, names):
+        if key in own:
+            return own.index(key)
+    has_numbers = any(isinstance(label, (int, np.integer)) for label in labels)
+    is_position = isinstance(key, (int, np.integer)) and -len(names) <= key < len(names)
+    if is_position and (not has_numbers or labels == list(range(len(labels)))):
+        return int(key) % len(names)
+    raise ValueError(
+        f"A kind is given for column {key!r}, but X has no such column. Its {len(names)} columns are "
+        f"{_listed(labels)}."
+    )
+
+
+# Encoding.
+
+
+def _codes(column, given, counts):
+    """Codes of a given column among the categories of the fit, as float array (n,), NaN where missing.
+
+    Also what it has besides, in rows that count: list of (name, value, number of rows, first row).
+    """
+    codes, values = given.coded()
+    code_of = {category: float(code) for code, category in enumerate(column.categories)}
+    array = np.array([code_of.get(value, np.nan) for value in values] + [np.nan])[codes]
+    others = []
+    if len(values) > len(code_of) or not all(value in code_of for value in values):
+        rows = np.flatnonzero(np.isnan(array) & (codes >= 0) & counts)
+        found, first, n_rows = np.unique(codes[rows], return_index=True, return_counts=True)
+        others = [
+            (column.name, values[code], n, rows[start])
+            for code, start, n in zip(found, first, n_rows, strict=True)
+        ]
+    return array, others
+
+
+def _report_unseen(unseen, is_error):
+    """Warn of categories that the training table did not have, or raise ValueError."""
+    listed = "; ".join(
+        f"{value!r} of column {name!r} in {n} row(s), the first is row {row}"
+        for name, value, n, row in unseen[:5]
+    )
+    found = f"Categories of X that the training table did not have ({len(unseen)}): {listed}"
+    found += "; ..." * (len(unseen) > 5)
+    if is_error:
+        raise ValueError(
+            f"{found}. (a) Pass unknown='missing', and they count as missing. (b) Fit again, with a "
+            "categorical dtype that lists all categories, or with rows that have them."
+        )
+    warn_caller(f"{found}. They count as missing; unknown='error' refuses them.")
+
+
+# Decoding.
+
+
+def _whole_codes(codes):
+    """Codes (n,) as integers, -1 where they are NaN."""
+    return np.where(np.isnan(codes), -1, codes).astype(np.int64)
+
+
+def _is_whole(values):
+    seen = values[~np.isnan(values)]
+    return np.array_equal(seen, np.rint(seen))
+
+
+def _pandas_series(column, values):
+    """Codes or numbers (n,) of a column as Series of the dtype that it had, where that can hold them."""
+    import pandas as pd
+
+    dtype, letter = column.dtype, letter_of(column.dtype)
+    can_miss = letter in "fO" or not isinstance(dtype, np.dtype) or not np.isnan(values).any()
+    if column.kind in NUMBERS:
+        series = pd.Series(values)
+        if letter == "i" and can_miss and _is_whole(values):
+            # Draws of small counts may be larger than a small dtype holds.
+            return series.astype("int64" if isinstance(dtype, np.dtype) else "Int64")
+        return series.astype(dtype) if letter == "f" else series
+    if column.is_declared and hasattr(dtype, "ordered"):
+        codes = _whole_codes(values)
+        return pd.Series(pd.Categorical.from_codes(codes, column.categories, ordered=dtype.ordered))
+    series = pd.Series(column.labelled(values, np.nan), dtype=object)
+    return series if dtype is None or not can_miss else series.astype(dtype)
+
+
+def _polars_series(column, values):
+    """Codes or numbers (n,) of a column as Series of the dtype that it had, where that can hold them."""
+    import polars as pl
+
+    dtype = column.dtype
+    if column.kind not in NUMBERS:
+        return pl.Series(column.labelled(values, None).tolist(), dtype=dtype, strict=False)
+    series, letter = pl.Series(values, nan_to_null=True), letter_of(dtype)
+    if letter == "i" and _is_whole(values):
+        return series.cast(int)
+    return series.cast(dtype) if letter == "f" else series
+
+
+def _listed(things):
+    """The first five of some things, for a message."""
+    things = list(things)
+    return ", ".join(repr(thing) for thing in things[:5]) + ", ..." * (len(things) > 5)

@@ -1,0 +1,370 @@
+"""The exact posterior in users' hands: draws, tables, covariances and the check, for rows of every kind."""
+
+import copy
+import functools
+import pickle
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+from catalogue import (
+    COVARIANCE_TYPES,
+    INFORMATION,
+    fitted,
+    mixture,
+    overlapping,
+    set_sizes,
+    uncertainty_of,
+    use_information,
+)
+from sampling_problems import MODELS, PROPER, model_id
+from sklearn.exceptions import NotFittedError
+
+from sklearn_lrvb import LRVBGaussianMixture
+from sklearn_lrvb.answers.prior_sensitivity import prior_moves
+from sklearn_lrvb.gaussian.answers.targets import PARAMETERS
+
+by_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+
+
+def waits(n_rows=400):
+    return overlapping(n_rows)
+
+
+def fit(covariance_type="full", n_rows=400, **parameters):
+    return mixture({"covariance_type": covariance_type, "reg_covar": 0.0, **parameters}).fit(waits(n_rows))
+
+
+@functools.cache
+def shared(covariance_type):
+    """A fit whose exact draws several tests ask for; not to be changed."""
+    return fit(covariance_type)
+
+
+@by_type
+def test_draws_have_the_shapes_and_ranges_of_parameters(covariance_type):
+    estimator = shared(covariance_type)
+    draws = estimator.sample_posterior(n_draws=30, random_state=0, method="exact", X=waits())
+    assert list(draws) == ["weights", "means", "precisions", "covariances"]
+    for target, values in draws.items():
+        assert values.shape == (30, *getattr(estimator, f"{target}_").shape)
+    np.testing.assert_allclose(draws["weights"].sum(axis=1), 1)
+    if covariance_type in ("full", "tied"):
+        assert np.all(np.linalg.eigvalsh(draws["precisions"]) > 0)
+    again = estimator.sample_posterior(n_draws=30, random_state=0, method="exact", X=waits())
+    others = estimator.sample_posterior(n_draws=30, random_state=1, method="exact", X=waits())
+    for target, values in draws.items():
+        np.testing.assert_array_equal(again[target], values)
+        assert np.any(others[target] != values)
+
+
+@by_type
+def test_table_and_covariance_are_those_of_the_same_draws(covariance_type):
+    estimator, X = shared(covariance_type), waits()
+    asked = {"X": X, "random_state": 0, "method": "exact"}
+    table = estimator.posterior_summary(target="all", interval=0.9, **asked)
+    plain = estimator.posterior_summary(target="all", interval=0.9, method="lrvb")
+    assert list(table.columns) == list(plain.columns)
+    assert list(table.index) == list(plain.index)
+    np.testing.assert_array_equal(table["mean_field_sd"], plain["mean_field_sd"])
+    np.testing.assert_allclose(table["ratio"], table["sd"] / table["mean_field_sd"])
+    moves = prior_moves(uncertainty_of(estimator), PARAMETERS, table["sd"].to_numpy())
+    assert f" {moves.max():.2g} sd, " in table.attrs["prior"]
+    names = {"log_weights": "log_weight", "means": "mean", "precisions": "precision"}
+    covariance = estimator.get_posterior_covariance(**asked)
+    deviations = table["sd"][[name.split("[")[0] in names.values() for name in table.index]]
+    np.testing.assert_allclose(
+        np.sqrt(np.diag(covariance)), deviations[estimator.posterior_names_], rtol=1e-10
+    )
+    assert np.linalg.eigvalsh(covariance / np.outer(deviations, deviations)).min() > -1e-12
+    lrvb = estimator.posterior_covariance_
+    correlations = [own / np.sqrt(np.outer(own.diagonal(), own.diagonal())) for own in (covariance, lrvb)]
+    np.testing.assert_allclose(*correlations, atol=0.35)
+    assert np.all((table["lower"] < table["mean"]) & (table["mean"] < table["upper"]))
+    some = estimator.posterior_summary(target="means", min_count=1, **asked)
+    pd.testing.assert_series_equal(some["sd"], estimator.posterior_summary(target="means", **asked)["sd"])
+    more = estimator.posterior_summary(target="all", interval=0.9, n_draws=2000, **asked)
+    np.testing.assert_allclose((more["mean"] - table["mean"]) / table["sd"], 0, atol=0.3)
+    assert np.any(more["mean"] != table["mean"])
+
+
+def test_the_right_error_bars_come_by_themselves():
+    X = overlapping(20_000)
+    plenty = mixture({}).fit(X)
+    for asked in ({}, {"X": X}):
+        table = plenty.posterior_summary(**asked)
+        assert table.attrs["note"] == "Linear response is good: sds within 10 %, means within 0.2 sd."
+        pd.testing.assert_frame_equal(table, plenty.posterior_summary(method="lrvb"))
+        np.testing.assert_array_equal(plenty.get_posterior_covariance(**asked), plenty.posterior_covariance_)
+    X = overlapping(120)
+    few = mixture({}).fit(X)
+    table = few.posterior_summary(random_state=0)
+    assert table.attrs["note"].startswith("Exact posterior: ")
+    assert table.attrs["note"] in repr(table).replace("\n", " ")
+    assert table.attrs["note"] in table._repr_html_()
+    # The second question costs nothing, and has the same answer.
+    pd.testing.assert_frame_equal(few.posterior_summary(), table)
+    pd.testing.assert_frame_equal(few.posterior_summary(X=X, method="exact", random_state=0), table)
+    sds = np.sqrt(np.diag(few.get_posterior_covariance(target="means")))
+    np.testing.assert_allclose(sds, table["sd"].filter(like="mean["))
+    draws = few.sample_posterior(n_draws=2000, random_state=0)["means"].reshape(2000, -1)
+    np.testing.assert_allclose(draws.mean(axis=0), table["mean"].filter(like="mean["), atol=0.3 * sds.max())
+    # Attributes stay linear response.
+    np.testing.assert_allclose(few.means_std_.ravel() ** 2, np.diag(few.posterior_covariance_)[2:6])
+    assert np.abs(few.means_std_.ravel() / sds - 1).max() > 0.05
+
+
+def test_tables_say_where_nothing_was_checked():
+    X = overlapping(120)
+    estimator = pickle.loads(pickle.dumps(mixture({}).fit(X)))
+    assert "not checked: posterior_check(X)" in estimator.posterior_summary().attrs["note"]
+    assert "Exact posterior" in estimator.posterior_summary(X=X, random_state=0).attrs["note"]
+    assert estimator.posterior_summary(method="lrvb").attrs["note"].startswith("Linear response is rough: ")
+    another = mixture({}).fit(X)
+    assert "posterior_check says how good" in another.posterior_summary(method="lrvb").attrs["note"]
+    rows = X.copy()
+    changed = mixture({}).fit(rows)
+    rows += 1.0
+    assert "not checked: posterior_check(X)" in changed.posterior_summary().attrs["note"]
+    flat = mixture({"prior": "flat"}).fit(X)
+    assert "has no posterior" in flat.posterior_summary(X=X).attrs["note"]
+
+
+def test_what_takes_long_is_not_done_unasked(monkeypatch):
+    set_sizes(monkeypatch, seconds_of_exact=1e-3)
+    X = overlapping(120)
+    estimator = mixture({}).fit(X)
+    table = estimator.posterior_summary()
+    assert 'ask for it by method="exact"' in table.attrs["note"]
+    pd.testing.assert_frame_equal(table, estimator.posterior_summary(method="lrvb"))
+    exact = estimator.posterior_summary(method="exact", random_state=0)
+    pd.testing.assert_frame_equal(estimator.posterior_summary(), exact)
+
+
+@pytest.mark.parametrize("method", ["importance", "gibbs"])
+def test_older_names_mean_the_exact_posterior(method):
+    estimator = fit()
+    with pytest.warns(FutureWarning, match=f"method='{method}' is deprecated, and means method='exact'"):
+        draws = estimator.sample_posterior(n_draws=10, random_state=0, method=method, X=waits())
+    np.testing.assert_array_equal(
+        draws["means"], estimator.sample_posterior(n_draws=10, random_state=0, method="exact")["means"]
+    )
+
+
+@by_type
+def test_the_check_has_a_verdict_and_the_numbers_behind_it(covariance_type):
+    estimator, X = shared(covariance_type), waits()
+    check = estimator.posterior_check(X, random_state=0)
+    assert check.state in ("good", "rough", "wrong")
+    assert check.recommendation in ("lrvb", "exact")
+    assert check.verdict in " ".join(repr(check).split())
+    assert "variance of log ratio" in repr(check)
+    assert "variance of log ratio" in check._repr_html_()
+    assert check.mean_shift.shape == check.mean_shift_error.shape == estimator.posterior_mean_.shape
+    np.testing.assert_array_equal(check.names, estimator.posterior_names_)
+    assert check.log_evidence is check.k_hat is None
+    drawn = estimator.posterior_check(X, n_draws=1000, random_state=0)
+    np.testing.assert_array_equal(drawn.mean_shift, check.mean_shift)
+    assert estimator.lower_bound_ < drawn.log_evidence_bound < drawn.log_evidence
+    assert 0 < drawn.effective_draws <= 1000
+    assert "log evidence" in repr(drawn)
+    assert repr(pickle.loads(pickle.dumps(drawn))) == repr(drawn)
+
+
+def test_verdicts_are_those_that_one_expects():
+    plenty = mixture({}).fit(overlapping(20_000))
+    assert plenty.posterior_check(overlapping(20_000), random_state=0).state == "good"
+    few = mixture({}).fit(overlapping(60))
+    assert few.posterior_check(overlapping(60), random_state=0).state == "wrong"
+
+
+@pytest.mark.parametrize("model", PROPER[::5], ids=model_id)
+def test_rows_in_parts_give_the_same(model):
+    X = overlapping(300)
+    weights = np.random.default_rng(0).integers(1, 3, 300).astype(float)
+    estimator = mixture(model).fit(X, sample_weight=weights)
+    asked = {"n_draws": 40, "random_state": 0, "method": "exact"}
+    expected = estimator.sample_posterior(X=X, sample_weight=weights, **asked)
+    chunks = da.from_array(X, chunks=(70, 2))
+    of_dask = estimator.sample_posterior(X=chunks, sample_weight=da.from_array(weights, chunks=70), **asked)
+    batches = [(X[i : i + 90], weights[i : i + 90]) for i in range(0, 300, 90)]
+    for found in (of_dask, estimator.sample_posterior(X=batches, **asked)):
+        for target, values in expected.items():
+            np.testing.assert_allclose(found[target], values, rtol=1e-6, atol=1e-8)
+    checks = [
+        estimator.posterior_check(X, sample_weight=weights, n_draws=100, random_state=0),
+        estimator.posterior_check(
+            chunks, sample_weight=da.from_array(weights, chunks=70), n_draws=100, random_state=0
+        ),
+        estimator.posterior_check(batches, sample_weight=None, n_draws=100, random_state=0),
+    ]
+    for check in checks[1:]:
+        np.testing.assert_allclose(check.mean_shift, checks[0].mean_shift, atol=1e-7)
+        assert check.log_evidence == pytest.approx(checks[0].log_evidence, abs=1e-7)
+
+
+@pytest.mark.parametrize("solver", INFORMATION)
+def test_every_solver_gives_the_same(solver, monkeypatch):
+    X = waits()
+    expected = fit().sample_posterior(n_draws=20, random_state=0, method="exact", X=X)
+    use_information(solver, monkeypatch)
+    estimator = fit()
+    draws = estimator.sample_posterior(n_draws=20, random_state=0, method="exact", X=X)
+    np.testing.assert_allclose(draws["means"], expected["means"], rtol=1e-3)
+    np.testing.assert_allclose(
+        estimator.posterior_check(X, random_state=0).mean_shift,
+        fit().posterior_check(X, random_state=0).mean_shift,
+        atol=1e-4,
+    )
+
+
+@by_type
+def test_units_and_origins_do_not_matter(covariance_type):
+    X = waits()
+    own, moved = (
+        fit(covariance_type),
+        mixture({"covariance_type": covariance_type, "reg_covar": 0.0}).fit(1e3 * X - 1e5),
+    )
+    checks = (
+        own.posterior_check(X, sample_weight=None, n_draws=500, random_state=0),
+        moved.posterior_check(1e3 * X - 1e5, sample_weight=None, n_draws=500, random_state=0),
+    )
+    assert checks[0].log_ratio_variance == pytest.approx(checks[1].log_ratio_variance, abs=0.02)
+    np.testing.assert_allclose(checks[0].mean_shift, checks[1].mean_shift, atol=0.02)
+    assert checks[0].log_evidence == pytest.approx(checks[1].log_evidence + X.size * np.log(1e3), abs=0.02)
+    assert checks[0].k_hat == pytest.approx(checks[1].k_hat, abs=0.1)
+
+
+def test_a_pickle_and_a_copy_take_the_rows_again():
+    estimator, X = fit(), waits()
+    expected = estimator.sample_posterior(n_draws=10, random_state=0, method="exact", X=X)
+    for other in (pickle.loads(pickle.dumps(estimator)), copy.deepcopy(estimator)):
+        np.testing.assert_allclose(
+            other.sample_posterior(n_draws=10, random_state=0, method="exact", X=X)["means"],
+            expected["means"],
+        )
+
+
+def test_bad_requests_are_refused():
+    estimator, X = fit(), waits()
+    copied = pickle.loads(pickle.dumps(estimator))
+    for ask in (
+        functools.partial(copied.sample_posterior, method="exact"),
+        functools.partial(copied.posterior_summary, method="exact"),
+        functools.partial(copied.get_posterior_covariance, method="exact"),
+    ):
+        with pytest.raises(ValueError, match="method='exact' needs the training rows: pass X"):
+            ask()
+    for method in ("auto", "exact", "lrvb"):
+        for other in (X[:-1], X + 1e-3):
+            with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
+                estimator.sample_posterior(n_draws=10, random_state=0, method=method, X=other)
+        with pytest.raises(ValueError, match="Invalid value for 'n_draws'"):
+            estimator.sample_posterior(n_draws=0, random_state=0, method=method, X=X)
+    with pytest.raises(ValueError, match="Invalid value for 'n_draws'"):
+        estimator.posterior_summary(method="exact", n_draws=0)
+    with pytest.raises(
+        ValueError, match="method must be 'auto', 'lrvb', 'exact', 'sandwich' or 'bootstrap', got 'mcmc'"
+    ):
+        estimator.sample_posterior(n_draws=10, random_state=0, method="mcmc", X=X)
+    for unknown in (None, "mean_field"):
+        with pytest.raises(ValueError, match="method must be 'auto', 'lrvb', 'exact', 'sandwich' or"):
+            estimator.posterior_summary(method=unknown)
+        with pytest.raises(ValueError, match="method must be 'auto', 'lrvb', 'exact', 'sandwich' or"):
+            estimator.to_arviz(method=unknown)
+    with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
+        estimator.posterior_check(X[:-1])
+    for n_draws in (-1, 2.5, "many"):
+        with pytest.raises(ValueError, match="Invalid value for 'n_draws'"):
+            estimator.posterior_check(X, n_draws=n_draws)
+    with pytest.raises(ValueError, match="n_draws=99 are too few for importance sampling"):
+        estimator.posterior_check(X, n_draws=99)
+    with pytest.raises(NotFittedError):
+        LRVBGaussianMixture().posterior_check(X)
+
+
+def test_an_improper_posterior_is_refused():
+    for model in MODELS:
+        if model["prior"] == "flat":
+            estimator, X = fitted(model), overlapping()
+            for ask in (
+                lambda estimator=estimator: estimator.posterior_check(overlapping()),
+                lambda estimator=estimator: estimator.sample_posterior(
+                    n_draws=5, random_state=0, method="exact", X=overlapping()
+                ),
+            ):
+                with pytest.raises(ValueError, match="a mixture of several components has no posterior"):
+                    ask()
+            one = mixture(model, 1).fit(X)
+            assert one.posterior_check(X).state == "good"
+
+
+def test_weights_that_are_no_whole_numbers_leave_out_the_sweeps():
+    X, weights = waits(), np.linspace(0.5, 1.5, 400)
+    estimator = mixture({}).fit(X, sample_weight=weights)
+    table = estimator.posterior_summary(method="exact", random_state=0)
+    assert "Without Gibbs sweeps, because sample_weight is not in whole numbers" in table.attrs["note"]
+
+
+def test_chains_that_have_not_converged_say_so():
+    X = overlapping(60)
+    estimator = mixture({}).fit(X)
+    for _ in range(2):  # Also of what is known already.
+        with pytest.warns(UserWarning, match="Exact posterior, not converged: "):
+            table = estimator.posterior_summary(target="means", method="exact", random_state=0)
+    assert "not converged" in table.attrs["note"]
+
+
+def test_linear_response_takes_the_training_rows_and_checks_them():
+    estimator, X = fit(), waits()
+    draws = estimator.sample_posterior(n_draws=10, random_state=0, method="lrvb", X=X)
+    np.testing.assert_array_equal(
+        draws["means"], estimator.sample_posterior(n_draws=10, random_state=0, method="lrvb")["means"]
+    )
+    summary = estimator.posterior_summary(method="lrvb", X=X)
+    np.testing.assert_allclose(summary, estimator.posterior_summary(method="lrvb"), rtol=1e-12)
+    for ask in (estimator.sample_posterior, estimator.posterior_summary):
+        with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
+            ask(X=X + 1e-3)
+        with pytest.raises(ValueError, match="sample_weight goes with X"):
+            ask(sample_weight=np.ones(len(X)))
+
+
+def test_the_training_rows_are_checked_once_for_all_targets():
+    X, passes = waits(), []
+
+    def batches():
+        passes.append(None)
+        return iter(np.array_split(X, 3))
+
+    estimator, counts = fit(), []
+    for target in ("means", ("weights", "log_weights", "means", "precisions", "covariances")):
+        passes.clear()
+        estimator.posterior_summary(target=target, X=batches, method="lrvb")
+        counts.append(len(passes))
+    assert counts[0] == counts[1] > 0
+
+
+def test_draws_for_arviz_are_corrected():
+    pytest.importorskip("arviz_base")
+    estimator, X = fit(), waits()
+    data = estimator.to_arviz(X, n_draws=20, random_state=0, method="exact")
+    draws = estimator.sample_posterior(n_draws=20, random_state=0, method="exact", X=X)
+    np.testing.assert_array_equal(data.posterior["means"].to_numpy()[0], draws["means"])
+
+
+def test_more_parameters_than_a_check_takes_are_said_and_not_refused(monkeypatch):
+    set_sizes(monkeypatch, parameters_checked=5)
+    estimator = mixture({}).fit(overlapping(120))
+    table = estimator.posterior_summary(target="means")
+    assert "it has 12 parameters, and a check of more than 5 takes minutes" in table.attrs["note"]
+    pd.testing.assert_frame_equal(table, estimator.posterior_summary(target="means", method="lrvb"))
+
+
+def test_a_generator_gives_other_draws_every_time():
+    estimator, generator = fit(), np.random.RandomState(0)
+    asked = [estimator.posterior_summary(method="exact", random_state=generator)["mean"] for _ in range(2)]
+    assert np.all(asked[0] != asked[1])
+    # Without a seed the first draws answer, whatever was asked since.
+    pd.testing.assert_series_equal(estimator.posterior_summary(method="exact")["mean"], asked[0])
