@@ -76,7 +76,8 @@ class IndefiniteInformationError(ValueError):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_lrvb.linear_response import IndefiniteInformationError, linear_response_covariance
+    >>> from sklearn_lrvb.linear_response import IndefiniteInformationError
+    >>> from sklearn_lrvb.mean_field.linear_response import linear_response_covariance
     >>> try:
     ...     linear_response_covariance(np.eye(2), np.diag([0.5, 2.0]))
     ... except IndefiniteInformationError as error:
