@@ -7,7 +7,7 @@ _STEP = 1e-5
 
 
 def check_column_family(family, values, rng):
-    """Check a family of columns (`latent_class.column_families`).
+    """Check a family of columns (`families`).
 
     Parameters
     ----------

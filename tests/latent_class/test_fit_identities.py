@@ -129,8 +129,8 @@ def test_random_starts_are_those_of_the_seed():
 
 @pytest.mark.parametrize("name", ["categories", "numbers", "counts", "mixed", "weights"])
 def test_starts_of_many_rows_are_compared_on_a_sample(name, monkeypatch):
-    for module in ("estimator", "starts"):
-        monkeypatch.setattr(f"sklearn_lrvb.family_mixture.{module}.SAMPLE_ROWS", 40)
+    for module in ("estimators.latent_class_mixture", "family_mixture.starts"):
+        monkeypatch.setattr(f"sklearn_lrvb.{module}.SAMPLE_ROWS", 40)
     problem = PROBLEMS[name]
     given = {"init_params": "kmeans", "n_init": 3}
     assert_same_fit(refitted(problem, **given), fitted(name))
