@@ -28,7 +28,7 @@ GROUPS = {
         "plot_prior.py",
         "plot_weighted_rows.py",
         "plot_rows_that_belong_together.py",
-        "plot_holes.py",
+        "plot_missing_values.py",
     ),
     "Together with ArviZ and Dask": (
         "plot_arviz.py",

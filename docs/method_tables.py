@@ -49,7 +49,7 @@ QUESTIONS = {
         ),
         "What if values are missing?": (
             "missing_information impute sample_imputations",
-            "rows_with_holes",
+            "missing_values",
         ),
         "How do I convert it?": (
             "from_sklearn to_sklearn to_arviz",

@@ -46,7 +46,7 @@ mixture = LRVBGaussianMixture(
 # The model from its parts
 # ------------------------
 # The subscripts of a term say over what its sum runs, as in :func:`numpy.einsum`: n
-# counts rows, k components, p and q features. The prior's numbers are those that the
+# counts rows, k components, p and q features. The hyperparameters are those that the
 # estimator used.
 (n, p), k = X.shape, 2
 alpha, b0, m0 = (

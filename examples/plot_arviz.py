@@ -104,8 +104,8 @@ difference = by_draws - by_step
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 for ax, x, y in ((left, by_step, by_draws), (right, leverage / 2, difference)):
     ax.scatter(x, y, s=14, alpha=0.6)
-    ends = [min(x.min(), y.min()), max(x.max(), y.max())]
-    ax.plot(ends, ends, color="black", linewidth=0.8)
+    limits = [min(x.min(), y.min()), max(x.max(), y.max())]
+    ax.plot(limits, limits, color="black", linewidth=0.8)
     ax.spines[["top", "right"]].set_visible(False)
 left.set(
     xlabel="loo_score_samples",

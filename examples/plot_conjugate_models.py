@@ -150,7 +150,7 @@ lrvb_sd, mean_field_sd = (
     for method in ("lrvb", "mean_field")
 )
 print(
-    f"{posterior.n_iter} sweeps; lower bound {posterior.lower_bound:.2f}, log evidence {log_evidence:.2f}"
+    f"{posterior.n_iter} iterations; lower bound {posterior.lower_bound:.2f}, log evidence {log_evidence:.2f}"
 )
 print(f"{'':<5}{'LRVB':>18}{'exact':>18}{'mean-field sd':>16}")
 for i, name in enumerate(names):

@@ -72,7 +72,7 @@ def simulated(n_raters, n_items, n_ratings):
 n_raters, n_items = 60, 40
 ratings, rater, item = simulated(n_raters, n_items, 400)
 posterior = crossed_model(ratings, rater, item, n_raters, n_items).fit()
-print(f"{posterior.n_iter} sweeps")
+print(f"{posterior.n_iter} iterations")
 
 # %%
 # A Gibbs sampler
@@ -194,7 +194,7 @@ print(
 # thousand of each take a second or two.
 large = crossed_model(*simulated(2000, 2000, 20_000), 2000, 2000).fit()
 ratio = large.std("item.value") / large.std("item.value", method="mean_field")
-print(f"4,000 effects: {large.n_iter} sweeps")
+print(f"4,000 effects: {large.n_iter} iterations")
 print(f"error bars of items: {ratio.min():.2f} to {ratio.max():.2f} times mean field's")
 
 # %%
@@ -202,6 +202,6 @@ print(f"error bars of items: {ratio.min():.2f} to {ratio.max():.2f} times mean f
 # linear response are 0.97 to 1.02 of the sampler's for all effects, precisions and the
 # mean. By mean field the mean would be 0.11 +- 0.03 where it is 0.10 +- 0.17, five
 # times too sure, and the error bars of the effects 5 to 22 % too small. The sampler
-# drew 130,000 times; the fit made 23 sweeps. With three of each, they are up to a third
+# drew 130,000 times; the fit made 23 iterations. With three of each, they are up to a third
 # too small: the check says so, and exact draws have the right ones, 0.98 instead of
 # 0.67 for the mean.

@@ -49,11 +49,11 @@ error_bars = [
 # ``first order`` is the number of rows that influence alone predicts. The search starts
 # with that prediction: it leaves out a few rows, fits again, and predicts again from the
 # new fit. It leaves out 10 % of the rows at most.
-found = {
+answers = {
     name: mixture.deciding_rows(X, conclusion=name) for name in conclusions.values()
 }
 print(f"{'':<38}{'estimate':>18}{'first order':>13}{'rows':>6}{'share':>8}")
-for text, bar, answer in zip(conclusions, error_bars, found.values(), strict=True):
+for text, bar, answer in zip(conclusions, error_bars, answers.values(), strict=True):
     estimate = f"{answer.value:.3f} +- {bar:.3f}"
     rows = f"{len(answer.rows)}" if answer.found else "none"
     print(
@@ -61,14 +61,14 @@ for text, bar, answer in zip(conclusions, error_bars, found.values(), strict=Tru
         f"{100 * answer.share:>6.1f} %"
     )
 print()
-print(found["weight[0] - weight[1]"])
+print(answers["weight[0] - weight[1]"])
 
 # %%
 # Two of the searches as pictures. The dashed line is what influence predicts from the
 # fit to all rows. Every point is a fit without some rows.
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
-DecidingRowsDisplay.from_result(found["weight[0] - weight[1]"], ax=left)
-DecidingRowsDisplay.from_result(found["covariance[1,radius,smoothness]"], ax=right)
+DecidingRowsDisplay.from_result(answers["weight[0] - weight[1]"], ax=left)
+DecidingRowsDisplay.from_result(answers["covariance[1,radius,smoothness]"], ax=right)
 plt.show()
 
 # %%
@@ -76,7 +76,7 @@ plt.show()
 # --------------------
 # The sign of the covariance of radius and smoothness in cluster 1 depends mostly on
 # tumours that are large and rough, and on some that are small and smooth.
-deciding = found["covariance[1,radius,smoothness]"].rows
+deciding = answers["covariance[1,radius,smoothness]"].rows
 labels = mixture.predict(X)
 figure, ax = plt.subplots(figsize=(6, 4.2), layout="constrained")
 for k, color, name in ((0, "#56B4E9", "smaller"), (1, "#E69F00", "larger")):
@@ -115,7 +115,7 @@ def more_of_the_smaller_without(rows):
     return refit.weights_[0] - refit.weights_[1]
 
 
-answer, rng = found["weight[0] - weight[1]"], np.random.default_rng(0)
+answer, rng = answers["weight[0] - weight[1]"], np.random.default_rng(0)
 random_rows = [rng.choice(len(X), len(answer.rows), replace=False) for _ in range(30)]
 shares = np.array([more_of_the_smaller_without(rows) for rows in random_rows])
 print(f"all rows          {answer.value:.3f}")

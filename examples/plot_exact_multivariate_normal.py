@@ -44,7 +44,7 @@ for i in range(3):
     terms += [Term(-precision[i, j], f"x{i}.value", f"x{j}.value") for j in range(i)]
 posterior = MeanFieldModel({f"x{i}": UnivariateNormal() for i in range(3)}, terms).fit()
 print(
-    f"{posterior.n_iter} sweeps; lower bound {posterior.lower_bound:.4f}, log evidence 0"
+    f"{posterior.n_iter} iterations; lower bound {posterior.lower_bound:.4f}, log evidence 0"
 )
 
 # %%

@@ -11,7 +11,7 @@ Here 1,500 rows in the plane come from six groups of unequal size and shape, som
 them close to each other, and the mixture may use up to 20. The fit merges or deletes
 surplus clusters and sorts the others by falling share, each time only if that raises
 the *lower bound*, its measure of how well a model explains the rows for the
-parameters that it spends. Such a step is called a move.
+parameters that it spends. Such steps are called split and merge moves.
 """
 
 # %%
@@ -64,9 +64,9 @@ plt.show()
 # %%
 # Does the bound matter, or the start?
 # ------------------------------------
-# Not here: other upper bounds and other starts end with six clusters too. Without moves
-# the number is the same, but where the fit ends depends on the start, and the lower
-# bound is tens of nats (units of log probability) below the best, or more.
+# Not here: other upper bounds and other starts give six clusters too. Without split and
+# merge moves the number is the same, but the local optimum depends on the start, and its
+# lower bound is tens of nats (units of log probability) below the best, or more.
 settings = {
     "n_components=10": {"n_components": 10},
     "n_components=20": {},
@@ -113,7 +113,7 @@ for n in (50, 200):
 # %%
 # **Answer.** Six clusters, for all upper bounds and starts that were tried, and every
 # share within an error bar of the truth or so (the largest: 0.304 +- 0.017 for 0.320).
-# Leave the moves on: without them these fits end 46 to 124 nats lower. The number is a
+# Leave the moves on: without them these fits stop 46 to 124 nats lower. The number is a
 # statement about Gaussian clusters and about this many rows. Two clusters 3 standard
 # deviations apart are mostly one for 50 rows each and two for 200, and with many rows a
 # group that is not Gaussian takes several components.

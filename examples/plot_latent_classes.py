@@ -68,8 +68,8 @@ places = np.arange(7)
 for k, ax in enumerate(axes):
     rows = summary.loc[[f"probability[{k},{name}=yes]" for name in slides]]
     ax.bar(places, rows["mean"], color="#56B4E9", width=0.7)
-    ends = [rows["mean"] - rows["lower"], rows["upper"] - rows["mean"]]
-    ax.errorbar(places, rows["mean"], yerr=ends, fmt="none", ecolor="black", capsize=3)
+    bars = [rows["mean"] - rows["lower"], rows["upper"] - rows["mean"]]
+    ax.errorbar(places, rows["mean"], yerr=bars, fmt="none", ecolor="black", capsize=3)
     share = summary.loc[f"weight[{k}]", "mean"]
     ax.set_title(f"class {k}: {100 * share:.0f} % of the slides", loc="left")
     ax.set_xticks(places, slides.columns)

@@ -64,7 +64,7 @@ chain = MeanFieldModel(
         random_walk_prior("level", precision="drift", start_precision=start_precision),
     ],
 ).fit()
-print(f"{chain.n_iter} sweeps, lower bound {chain.lower_bound:.1f}")
+print(f"{chain.n_iter} iterations, lower bound {chain.lower_bound:.1f}")
 
 # %%
 # The same model, cut into a factor for every year

@@ -5,10 +5,10 @@ What kinds of sleepers are there among mammals?
 
 A giraffe sleeps two hours a day, a bat twenty. What mammals eat is a category; how
 long they sleep, and what they weigh, are numbers; and much of it was never measured. Of 83
-mammals in the table, 31 have no hole.
+mammals in the table, 31 are complete.
 
-The usual way is to drop the others, or to fill the holes. Here the table is fitted as it is,
-and we look at what would have been lost.
+The usual way is to drop the others, or to fill in the missing values. Here the table is
+fitted as it is, and we look at what would have been lost.
 """
 
 # %%
@@ -109,20 +109,20 @@ for k in range(3):
 # In units that one can read
 # --------------------------
 # The error bar of a logarithm is a factor of the quantity itself, written x/ here.
-found = {}
+lines = {}
 for name, unit in (("weight", "kg"), ("REM sleep", "hours"), ("cycle", "minutes")):
     rows = summary.loc[[f"mean[{k},{name}]" for k in range(3)], ["mean", "sd"]]
-    found[f"{name}, {unit}"] = [
+    lines[f"{name}, {unit}"] = [
         f"{10**m:.3g} x/ {10**s:.2f}" for m, s in rows.to_numpy()
     ]
 rows = summary.loc[[f"mean[{k},sleep]" for k in range(3)], ["mean", "sd"]]
-found["sleep, hours"] = [f"{m:.1f} +- {s:.1f}" for m, s in rows.to_numpy()]
-print(pd.DataFrame(found).rename_axis("class").T.to_string())
+lines["sleep, hours"] = [f"{m:.1f} +- {s:.1f}" for m, s in rows.to_numpy()]
+print(pd.DataFrame(lines).rename_axis("class").T.to_string())
 
 # %%
-# Without the rows that have holes
-# --------------------------------
-# Now drop every mammal with a hole, as many programs do without a word.
+# Without incomplete rows
+# -----------------------
+# Now drop every mammal with a missing value, as many programs do without a word.
 complete = X.dropna()
 is_large = labels == 2
 print(
@@ -138,7 +138,7 @@ few = LRVBLatentClassMixture(3, random_state=0).fit(complete)
 
 figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
 for model, name, marker, color, shift in (
-    (classes, "83 mammals, with holes", "o", "#0072B2", -0.1),
+    (classes, "83 mammals, incomplete too", "o", "#0072B2", -0.1),
     (few, "31 complete rows", "s", "0.5", 0.1),
 ):
     order = np.argsort(model.tables_["weight"]["mean"])

@@ -60,7 +60,7 @@ numbers = range(1, 7)
 mixture = LRVBGaussianMixture(
     weight_concentration_prior_type="dirichlet_distribution", random_state=0
 )
-found = {}  # by table
+results = {}  # by table
 
 
 def ask(table, X):
@@ -71,7 +71,7 @@ def ask(table, X):
     shares = result.probabilities.items()
     told = [f"{k}: {p:.2f} +- {errors[k]:.2f}" for k, p in shares if p >= 0.01]
     print("\nP(K | X): " + ", ".join(told))
-    found[table] = result
+    results[table] = result
 
 
 ask("Old Faithful", faithful)
@@ -87,10 +87,12 @@ ask("Old Faithful", faithful)
 fig, (left, right) = plt.subplots(
     1, 2, figsize=(10, 4), width_ratios=(3, 4), layout="constrained"
 )
-ComponentDisplay.from_estimator(found["Old Faithful"].estimators_[2], faithful, ax=left)
+ComponentDisplay.from_estimator(
+    results["Old Faithful"].estimators_[2], faithful, ax=left
+)
 left.legend_.remove()
 left.set(xlabel="eruption (minutes)", ylabel="wait until the next (minutes)")
-ModelChoiceDisplay.from_result(found["Old Faithful"], ax=right)
+ModelChoiceDisplay.from_result(results["Old Faithful"], ax=right)
 plt.show()
 
 # %%
@@ -120,15 +122,15 @@ fig, (left, right) = plt.subplots(
 )
 left.hist(galaxies[:, 0], bins=40, density=True, color="0.85")
 grid = np.linspace(8, 36, 500)
-other = found["galaxies"].another_prior
+other = results["galaxies"].another_prior
 for label, fit, style in (
-    ("2 clusters", found["galaxies"].estimators_[2], "-"),
+    ("2 clusters", results["galaxies"].estimators_[2], "-"),
     (f"{numbers[-1]}, other prior", other.estimators_[numbers[-1]], "--"),
 ):
     left.plot(grid, np.exp(fit.score_samples(grid[:, None])), style, label=label)
 left.set(xlabel="velocity (1,000 km/s)", ylabel="density")
 left.legend()
-ModelChoiceDisplay.from_result(found["galaxies"], ax=right)
+ModelChoiceDisplay.from_result(results["galaxies"], ax=right)
 plt.show()
 
 # %%
@@ -136,7 +138,7 @@ plt.show()
 # evidence (the log probability of the rows, given K) in the logarithm of each argument.
 # The difference between six clusters and two, times the logarithm of a factor, is
 # roughly the change of their log odds, in nats: 1 nat is a factor of 2.7.
-slopes = found["galaxies"].prior_slopes
+slopes = results["galaxies"].prior_slopes
 print(f"change of the log odds of {numbers[-1]} clusters against 2 by half of")
 for name, slope in slopes.items():
     print(f"{name:<28}{-np.log(2) * (slope[numbers[-1] - 1] - slope[1]):+6.2f} nats")
@@ -161,9 +163,9 @@ ask("iris", iris)
 # chains* of three clusters then take part, and the errors are 0.02.
 iris_names = load_iris().target_names
 for name, species in zip(iris_names, range(3), strict=True):
-    labels = found["iris"].estimators_[3].predict(iris[load_iris().target == species])
+    labels = results["iris"].estimators_[3].predict(iris[load_iris().target == species])
     print(f"{name:<12}", np.bincount(labels, minlength=3))
-print("k hat:", np.round(found["iris"].k_hat, 2))
+print("k hat:", np.round(results["iris"].k_hat, 2))
 
 # %%
 # Penguins: three, or four
@@ -206,8 +208,8 @@ print(
 )
 for table, (best, free, occupied, chains) in others.items():
     told = ""
-    if table in found:
-        shares = found[table].probabilities.items()
+    if table in results:
+        shares = results[table].probabilities.items()
         told = ", ".join(f"{k}: {p:.2f}" for k, p in shares if p >= 0.15)
     print(f"{table:<14}{best:<8}{free:<14}{occupied:<14}{told:<27}{chains}")
 
@@ -222,12 +224,12 @@ for table, (best, free, occupied, chains) in others.items():
 # Evidences are probabilities of the same rows, so that they compare shapes of the clusters
 # too. For Old Faithful:
 print(f"{'log evidence':<14}" + "".join(f"{f'K = {k}':>10}" for k in numbers))
-for kind in ("full", "tied", "diag", "spherical"):
-    of_kind = clone(mixture).set_params(covariance_type=kind)
+for shape in ("full", "tied", "diag", "spherical"):
+    candidate = clone(mixture).set_params(covariance_type=shape)
     result = number_of_clusters(
-        of_kind, faithful, n_components=numbers, another_prior=False, random_state=0
+        candidate, faithful, n_components=numbers, another_prior=False, random_state=0
     )
-    print(f"{kind:<14}" + "".join(f"{value:>10.1f}" for value in result.log_evidence))
+    print(f"{shape:<14}" + "".join(f"{value:>10.1f}" for value in result.log_evidence))
 
 # %%
 # Clusters that share one covariance ("tied") are ahead of free ones by 7 nats, a factor of

@@ -65,8 +65,8 @@ print(f"{np.sum(is_noise & ~is_stranger)} of {np.sum(~is_stranger)} others are")
 probability, std = noisy.predict_proba(X, return_std=True)
 probability, std = probability[:, -1], std[:, -1]
 wrong = np.flatnonzero(is_noise != is_stranger)
-found = np.flatnonzero(is_noise & is_stranger)
-shown = np.concatenate([found[: 8 - len(wrong)], wrong])
+recognized = np.flatnonzero(is_noise & is_stranger)
+shown = np.concatenate([recognized[: 8 - len(wrong)], wrong])
 figure, axes = plt.subplots(1, len(shown), figsize=(10, 1.9), layout="constrained")
 for ax, row in zip(axes, shown, strict=True):
     ax.imshow(images[row].reshape(8, 8), cmap="gray_r")

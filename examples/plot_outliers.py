@@ -54,8 +54,8 @@ for k in range(2):
     )
 print(f"{'':<14}{'planted among first 12':>24}{'area under ROC curve':>24}")
 for name, measure in measures.items():
-    found = planted[np.argsort(-measure)[:12]].sum()
-    print(f"{name:<14}{found:>24}{roc_auc_score(planted, measure):>24.3f}")
+    n_planted = planted[np.argsort(-measure)[:12]].sum()
+    print(f"{name:<14}{n_planted:>24}{roc_auc_score(planted, measure):>24.3f}")
 
 # %%
 # Both find most of what was planted. Here are the ten digits that each puts first; a

@@ -15,7 +15,7 @@ First 150 irises with four measurements, then a table with 40 rows of 1,000 feat
 # %%
 # Ask the fit
 # -----------
-# ``prior_sensitivity`` says how far each estimate would move if a number in the prior
+# ``prior_sensitivity`` says how far each estimate would move if a hyperparameter
 # changed, without fitting again; in error bars with ``per_std=True``. The summary of
 # the posterior puts the largest such move into words.
 from textwrap import fill

@@ -56,7 +56,7 @@ model = MeanFieldModel(
     ],
 )
 posterior = model.fit(n_init=3, random_state=0)
-print(f"{posterior.n_iter} sweeps over {len(word)} words")
+print(f"{posterior.n_iter} iterations over {len(word)} words")
 
 # %%
 # A Gibbs sampler
@@ -79,8 +79,8 @@ moments = {name: [0.0, 0.0] for name in ("topics", "shares")}
 for sweep in range(n_sweeps):
     # Of every word in every text, how often it is of the second topic.
     joint = shares[:, :, None, :] * topics.transpose(0, 2, 1)[:, None]
-    of_second = rng.binomial(counts, joint[..., 1] / joint.sum(axis=-1))
-    split = np.stack([counts - of_second, of_second])
+    second_counts = rng.binomial(counts, joint[..., 1] / joint.sum(axis=-1))
+    split = np.stack([counts - second_counts, second_counts])
     topics = dirichlet_draws(np.moveaxis(split.sum(axis=2), 0, 1) + 0.5)
     shares = dirichlet_draws(np.moveaxis(split.sum(axis=3), 0, 2) + 0.5)
     if sweep >= n_discarded:

@@ -77,7 +77,7 @@ print(few.posterior_check(X, n_draws=4000, random_state=0))
 
 def long_chain(mixture, X, n_draws):
     """The first coordinate of the right mean in consecutive draws of one chain."""
-    rng, labels, found = np.random.default_rng(0), mixture.predict(X), []
+    rng, labels, rightmost = np.random.default_rng(0), mixture.predict(X), []
     K, P = mixture.means_.shape
     m0, b0 = mixture.mean_prior_, mixture.mean_precision_prior_
     nu0, scale0 = mixture.degrees_of_freedom_prior_, mixture.covariance_prior_
@@ -102,8 +102,8 @@ def long_chain(mixture, X, n_draws):
             log_terms[k] -= 0.5 * np.square((X - means[k]) @ R).sum(axis=1)
         p = np.exp(log_terms - log_terms.max(axis=0))
         labels = (p.cumsum(axis=0) < rng.random(len(X)) * p.sum(axis=0)).sum(axis=0)
-        found.append(means[counts >= 0.05 * len(X), 0].max())
-    return np.array(found[n_draws // 10 :])
+        rightmost.append(means[counts >= 0.05 * len(X), 0].max())
+    return np.array(rightmost[n_draws // 10 :])
 
 
 def right_mean(mixture, X, method):

@@ -1,13 +1,10 @@
 """Bayesian mixtures, of Gaussian clusters and of latent classes, with error bars by linear response."""
 
-# They tell posteriors of their kind of mixture.
-import sklearn_lrvb.family_mixture.model
-import sklearn_lrvb.gaussian.model  # noqa: F401
 from sklearn_lrvb.estimators.cross_validation import one_standard_error
 from sklearn_lrvb.estimators.gaussian_mixture import LRVBGaussianMixture
 from sklearn_lrvb.estimators.imputer import MixtureImputer
 from sklearn_lrvb.estimators.latent_class_mixture import LRVBLatentClassMixture
-from sklearn_lrvb.estimators.number_of_clusters import number_of_clusters
+from sklearn_lrvb.estimators.number_search import number_of_clusters
 
 __version__ = "0.2.0"
 

@@ -18,6 +18,7 @@ from scipy.linalg import lapack
 
 # Largest difference across the diagonal of a user's matrix that counts as round-off, in units of the roots of
 # the diagonal: that of inverses and products in float32.
+_EPS = np.finfo(float).eps
 _ASYMMETRY = 1e-6
 
 
@@ -87,44 +88,13 @@ def asymmetric_entry(matrices):
     return np.unravel_index(np.argmax(excess), excess.shape) if np.any(excess > 0) else None
 
 
-def inverse_root(matrices):
-    """R upper triangular with R R' = matrix^-1 of positive definite matrices: (..., P, P) -> (..., P, P).
-
-    Raises ``numpy.linalg.LinAlgError`` where a matrix is not positive definite.
-    """
-    factors = np.linalg.cholesky(matrices)
-    identities = np.broadcast_to(np.eye(matrices.shape[-1]), matrices.shape)
-    return np.linalg.solve(factors, identities).swapaxes(-1, -2)
-
-
-def from_root(roots):
-    """R R', exactly symmetric: (..., P, r) -> (..., P, P)."""
-    return symmetrized(roots @ roots.swapaxes(-1, -2))
-
-
-def log_determinant_of_triangular(triangles):
-    """log of the product of the diagonal: (..., P, P) -> (...)."""
-    return np.log(np.einsum("...pp->...p", triangles)).sum(axis=-1)
-
-
-def symmetric_kronecker_square(matrices):
-    """S_ik S_jl + S_il S_jk at [ij, kl]: (..., P, P) -> (..., P^2, P^2).
-
-    It is the covariance of x x' for x ~ normal(0, S), and, times the degrees of freedom, of a Wishart matrix
-    with scale S.
-    """
-    products = np.einsum("...ik,...jl->...ijkl", matrices, matrices)
-    n_entries = matrices.shape[-1] ** 2
-    return (products + products.swapaxes(-1, -2)).reshape(*matrices.shape[:-2], n_entries, n_entries)
-
-
 def round_off(size):
     """Squared pivots and eigenvalues, of a matrix of this size and of order one, that count as zero.
 
     Factoring a matrix of unit diagonal in float64 changes its pivots by a small multiple of size * eps; the
     factor 10 is a margin over that.
     """
-    return 10 * size * np.finfo(float).eps
+    return 10 * size * _EPS
 
 
 def scaled_to_unit_diagonal(matrices):
@@ -163,13 +133,13 @@ def cholesky_factors(matrices):
 
     Whether it is does not depend on the coordinates' units.
     """
-    if np.isfinite(matrices).all():
-        scaled, scale = scaled_to_unit_diagonal(matrices)
-        with contextlib.suppress(np.linalg.LinAlgError):
-            factors = np.linalg.cholesky(scaled)
-            if not is_numerically_singular(factors):
-                factors *= scale[:, :, None]
-                return factors
+    with contextlib.suppress(np.linalg.LinAlgError):
+        factors = np.linalg.cholesky(matrices)
+        # Relative to the diagonal: Cholesky's method makes the same rounding errors in all units.
+        squared_pivots = np.square(factors.diagonal(axis1=1, axis2=2))
+        least = round_off(factors.shape[-1]) * matrices.diagonal(axis1=1, axis2=2)
+        if (squared_pivots > least).all():
+            return factors
     if len(matrices) == 1:
         return np.full(matrices.shape, np.nan)
     return np.concatenate([cholesky_factors(matrix[None]) for matrix in matrices])

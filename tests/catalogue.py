@@ -8,14 +8,17 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from covariance_types import TYPES
 
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.estimators.gaussian_arguments import core_of_outlying_rows, needs_covariances, resolve_prior
 from sklearn_lrvb.gaussian.fitting.starts import Completion
+from sklearn_lrvb.gaussian.model import GAUSSIAN
 from sklearn_lrvb.linear_response.observed_information import SolverCosts
 from sklearn_lrvb.rows import rows_of_array
 
-COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
+COVARIANCE_TYPES = tuple(TYPES)
+SKLEARN_TYPES = tuple(name for name in TYPES if TYPES[name].is_in_scikit_learn)
 PRIORS = ("conjugate", "flat")
 FACTORIZATIONS = ("joint", "independent")
 WEIGHT_PRIORS = ("dirichlet_process", "dirichlet_distribution")
@@ -23,8 +26,44 @@ SOLVERS = ("newton", "coordinate_ascent")
 TARGETS = ("log_weights", "means", "precisions", "weights", "covariances")  # That every mixture has.
 INFORMATION = ("primal", "dual", "matrix_free")
 
+
+def half_of(models):
+    """Every other model, such that any choices of three different options are together in some model."""
+    return [
+        model
+        for model in models
+        if (
+            COVARIANCE_TYPES.index(model["covariance_type"])
+            + (model["prior"] == "flat")
+            + (model["factorization"] == "joint")
+            + (model["weight_concentration_prior_type"] == "dirichlet_process")
+            + (model["reg_covar"] > 0)
+        )
+        % 2
+        == 0
+    ]
+
+
+def few_of(models):
+    """A third of the models, such that any choices of two different options are together in some model.
+
+    For tests that take long, where the code has no case for a combination of three options. There is one
+    model of every covariance type with noise, and one of each of the first four with Student's t components.
+    """
+
+    def is_chosen(model):
+        if "tails" in model:
+            return model in (WITH_TAILS[1], WITH_TAILS[2], WITH_TAILS[4], WITH_TAILS[6])
+        is_joint = model["factorization"] == "joint"
+        has_sticks = model["weight_concentration_prior_type"] == "dirichlet_process"
+        is_outer = model["covariance_type"] in (COVARIANCE_TYPES[0], COVARIANCE_TYPES[3])
+        return bool(half_of([model])) and ("noise" in model or is_joint == (is_outer == has_sticks))
+
+    return [model for model in models if is_chosen(model)]
+
+
 # a flat prior has no kind of weights to choose
-WITHOUT_NOISE = tuple(
+EVERY_OPTION = tuple(
     {
         "covariance_type": covariance_type,
         "prior": prior,
@@ -36,6 +75,12 @@ WITHOUT_NOISE = tuple(
         COVARIANCE_TYPES, PRIORS, FACTORIZATIONS, WEIGHT_PRIORS, (0.0, 0.05)
     )
     if prior == "conjugate" or weights == "dirichlet_distribution"
+)
+
+# The first four types have all that there is: matrices and numbers, of a component and shared, and a power.
+# What is special of those after them is a combination, for which a third of their models are enough.
+WITHOUT_NOISE = tuple(
+    model for model in EVERY_OPTION if model["covariance_type"] in COVARIANCE_TYPES[:4] or few_of([model])
 )
 
 # a noise component needs a proper prior; any choices of two different options are together in some model
@@ -82,41 +127,6 @@ def rows_around_mean(X, n_jobs=None, sample_weight=None):
     return rows_of_array(X, None, n_jobs, sample_weight).around_mean()
 
 
-def half_of(models):
-    """Every other model, such that any choices of three different options are together in some model."""
-    return [
-        model
-        for model in models
-        if (
-            COVARIANCE_TYPES.index(model["covariance_type"])
-            + (model["prior"] == "flat")
-            + (model["factorization"] == "joint")
-            + (model["weight_concentration_prior_type"] == "dirichlet_process")
-            + (model["reg_covar"] > 0)
-        )
-        % 2
-        == 0
-    ]
-
-
-def few_of(models):
-    """A third of the models, such that any choices of two different options are together in some model.
-
-    For tests that take long, where the code has no case for a combination of three options. With noise, and
-    with Student's t components, there is one model of every covariance type.
-    """
-
-    def is_chosen(model):
-        if "tails" in model:
-            return model in (WITH_TAILS[1], WITH_TAILS[2], WITH_TAILS[4], WITH_TAILS[6])
-        is_joint = model["factorization"] == "joint"
-        has_sticks = model["weight_concentration_prior_type"] == "dirichlet_process"
-        is_outer = model["covariance_type"] in (COVARIANCE_TYPES[0], COVARIANCE_TYPES[-1])
-        return bool(half_of([model])) and ("noise" in model or is_joint == (is_outer == has_sticks))
-
-    return [model for model in models if is_chosen(model)]
-
-
 # all with noise or heavy tails, and of the others half
 MOST_MODELS = (*half_of(WITHOUT_NOISE), *WITH_NOISE, *WITH_TAILS)
 
@@ -154,7 +164,7 @@ def posterior_of(estimator):
 
 def prior_of(estimator, rows):
     """The prior that follows from the arguments of an estimator and from rows."""
-    completion = Completion(rows, needs_covariances(estimator)) if rows.has_holes else None
+    completion = Completion(rows, needs_covariances(estimator), GAUSSIAN) if rows.has_holes else None
     return resolve_prior(estimator, rows, None, core_of_outlying_rows(estimator, rows, completion))
 
 
@@ -189,7 +199,7 @@ _SIZES = {
     "sample_rows": [
         "gaussian.fitting.starts.SAMPLE_ROWS",
         "gaussian.fitting.core.SAMPLE_ROWS",
-        "gaussian.model.GaussianModel.sample_rows",
+        "gaussian.model.GAUSSIAN.sample_rows",
     ],
     "dense_size": [
         f"{module}.MAX_DENSE_SIZE"
@@ -215,14 +225,14 @@ _SIZES = {
     "bytes_per_entry": ["mean_field.coupling.BYTES_PER_ENTRY"],
     "dense_blocks_from": ["mean_field.coupling._DENSE_FROM"],
     "entries_checked_for_saddles": ["mean_field.posterior._CHECKED_UP_TO"],
-    "parameters_checked": ["estimators.sampling_methods._MOST_PARAMETERS"],
+    "parameters_checked": ["answers.error_bars._MOST_PARAMETERS"],
     "blocks_of_scans": [f"{_SAMPLING}.exact._BLOCKS"],
-    "sweeps_of_numbers": [f"{_SAMPLING}.occupied.{name}" for name in ("_LEAST_SWEEPS", "_MOST_SWEEPS")],
-    "seconds_of_exact": ["estimators.sampling_methods._MOST_SECONDS"],
+    "sweeps_of_numbers": [f"{_SAMPLING}.number_evidence.{name}_SWEEPS" for name in ("_LEAST", "_MOST")],
+    "seconds_of_exact": ["answers.error_bars._MOST_SECONDS"],
     "kept_rows_bytes": [f"{_UNCERTAINTY}.uncertainty._KEPT_ROWS_BYTES"],
     "first_nu": ["estimators.gaussian_arguments.NU_AT_START"],
-    "rows_of_refits": ["estimators.influence_methods._ROWS_OF_REFITS"],
-    "least_refits": ["estimators.influence_methods._LEAST_REFITS"],
+    "rows_of_refits": ["answers.deletion._ROWS_OF_REFITS"],
+    "least_refits": ["answers.deletion._LEAST_REFITS"],
 }
 
 
@@ -237,7 +247,7 @@ def use_information(solver, monkeypatch):
     """Have the observed information solved by one solver, and Newton's steps taken, whatever they cost."""
     n_products = 50 if solver == "matrix_free" else 0
     monkeypatch.setattr(SolverCosts, "cheapest", lambda costs, n_targets: solver)
-    monkeypatch.setattr(SolverCosts, "newton_costs", lambda costs: {solver: 0.0})
+    monkeypatch.setattr(SolverCosts, "newton_price", lambda costs: (solver, 0.0))
     monkeypatch.setattr(SolverCosts, "products_for_a_matrix", lambda costs: n_products)
 
 
@@ -361,7 +371,7 @@ def with_fixed_prior(model, X=None):
     X = overlapping() if X is None else X
     if model.get("prior") == "flat":
         return model
-    fixed = {"mean_prior": X.mean(axis=0), "covariance_prior": of_structure(model, np.cov(X.T))}
+    fixed = {"mean_prior": X.mean(axis=0), "covariance_prior": type_of(model).prior(np.cov(X.T))}
     return with_fixed_noise({**model, **fixed}, X)
 
 
@@ -421,34 +431,23 @@ def deviations_of(estimator, target):
     return getattr(estimator, f"{target}_std_")
 
 
+def type_of(model):
+    """The covariance type of a model: CovarianceType."""
+    return TYPES[model.get("covariance_type", "full")]
+
+
 def dense(model, values, n_components=2):
     """Every component's matrix, of precisions or covariances in the shape of the attribute: (K, P, P)."""
-    covariance_type = model.get("covariance_type", "full")
-    if covariance_type == "tied":
-        return np.repeat(values[None], n_components, axis=0)
-    if covariance_type == "diag":
-        return values[:, :, None] * np.eye(values.shape[1])
-    if covariance_type == "spherical":
-        return values[:, None, None] * np.eye(2)
-    return values
-
-
-def of_structure(model, matrix):
-    """The covariance prior that a structure makes of a matrix (P, P)."""
-    covariance_type = model.get("covariance_type", "full")
-    if covariance_type == "diag":
-        return np.diag(matrix)
-    return np.diag(matrix).mean() if covariance_type == "spherical" else matrix
+    covariance_type = type_of(model)
+    n_features = values.shape[-1] if covariance_type.n_axes else 2
+    return covariance_type.dense(values, n_components, n_features)
 
 
 def unique(model, values):
     """Unique entries of precisions or covariances in the shape of the attribute, (d,)."""
-    return unique_of_draws(model, values[None])[0]
+    return type_of(model).entries(values).ravel()
 
 
 def unique_of_draws(model, values):
     """Unique entries of draws of precisions or covariances, (n, d)."""
-    if model.get("covariance_type", "full") in ("full", "tied"):
-        row, column = np.triu_indices(values.shape[-1])
-        values = values[..., row, column]
-    return values.reshape(len(values), -1)
+    return type_of(model).entries(values).reshape(len(values), -1)

@@ -7,7 +7,7 @@ _STEP = 1e-5
 
 
 def check_column_family(family, values, rng):
-    """Check a family of columns (`families`).
+    """Check a family of columns (`sklearn_lrvb.families`).
 
     Parameters
     ----------
@@ -35,6 +35,14 @@ class _Check:
         error = np.abs(np.asarray(found) - expected).max() / scale
         assert error < tolerance, f"{type(self.family).__name__}: {what} is off by {error:.1e}, relatively."
 
+    def made(self, name=None, step=0.0):
+        """The family that the values have as columns of a table, with another number for a hyperparameter."""
+        family, values = self.family, self.values
+        numbers = {own: value + step * (own == name) for own, value in family.prior_values.items()}
+        moments = values.mean(axis=1), values.std(axis=1), values.shape[1]
+        n_categories = 0 if family.holds_numbers else family.n_features
+        return type(family).of_columns(family.places, *moments, n_categories, *numbers.values())
+
     def derivative(self, function, at):
         """Along the last axis of the argument, which is the last one of the result."""
         columns = []
@@ -55,6 +63,43 @@ class _Check:
         )
         base = np.broadcast_to(self.family.log_base(np.full_like(some, np.nan)), some.shape[1])
         assert not base.any()
+
+    def must_take_its_own_values(self):
+        family, values = self.family, self.values
+        assert not any(family.is_wrong(column).any() for column in values)
+        assert np.isfinite([family.compared(column) for column in values]).all()
+        made = self.made()
+        assert made.prior_values == family.prior_values and made.n_features == family.n_features
+        assert (made.units > 0).all() and made.is_proper(np.zeros_like(self.sums)).all()
+
+    def must_respond_to_its_hyperparameters(self):
+        made, sums = self.made(), self.sums
+        values = made.values_of(self.scalars, sums)
+        for name in made.hyperparameters:
+            up, down = self.made(name, _STEP), self.made(name, -_STEP)
+            of_statistics, of_values = made.effects_of_prior(sums, name)
+            for what, found in (("expected", of_statistics), ("values", of_values)):
+                difference = getattr(up, what)(sums) - getattr(down, what)(sums)
+                self.close(f"effects_of_prior on {what}", found, difference / (2 * _STEP))
+            logs = [own.log_prior(own.scalars_at(values, sums), sums)[0] for own in (up, down)]
+            score = made.prior_score(made.scalars_at(values, sums), sums, name)
+            self.close("prior_score", score, (logs[0] - logs[1]) / (2 * _STEP))
+
+    def must_have_the_density_of_what_is_reported(self):
+        # Every constant is there.
+        family, sums = self.family, self.sums
+        reported = family.values(sums)
+        statistics = family.statistics_of(family.scalars_at(reported[None], sums), sums)[0]
+        log_densities = np.einsum("kcb,cbn->kn", statistics, family.features(self.values))
+        log_densities += family.log_base(self.values)
+        if family.holds_numbers:
+            distribution = family.distribution(reported[:, :, None])
+            log_density = getattr(distribution, "logpmf" if family.is_discrete else "logpdf")
+            expected = log_density(self.values)
+        else:
+            codes = np.broadcast_to(self.values.astype(int), (len(reported), *self.values.shape))
+            expected = np.take_along_axis(np.log(reported), codes, axis=2)
+        self.close("the density", log_densities, expected.sum(axis=1), 1e-10)
 
     def must_expect_the_slopes_of_the_evidence(self):
         found = self.derivative(self.family.log_evidence, self.sums)

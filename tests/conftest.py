@@ -1,6 +1,8 @@
 """What all tests share: one BLAS thread, and one seed."""
 
 import gc
+import zlib
+from collections import defaultdict
 
 import numpy as np
 import pytest
@@ -13,6 +15,22 @@ def pytest_configure(config):
     # files in the order of their folders: of those with few tests, some are slow, and would keep one worker
     # busy at the end
     config.option.loadscopereorder = False
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    # A test that runs over models or covariance types is fast for two cases, which the names of the cases
+    # decide: hundreds of such tests then meet all pairs of options, and the same ones in every run. A test
+    # marked `all_cases` is fast for all.
+    cases = defaultdict(list)
+    for item in items:
+        arguments = item.callspec.params if hasattr(item, "callspec") else ()
+        is_over_models = "model" in arguments or "covariance_type" in arguments
+        if is_over_models and not item.get_closest_marker("all_cases"):
+            cases[item.path, item.originalname].append(item)
+    for of_test in cases.values():
+        for item in sorted(of_test, key=lambda item: zlib.crc32(item.name.encode()))[2:]:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_collection_finish():

@@ -5,8 +5,7 @@ of a dozen rows can be enumerated: log p(X) = logsumexp over z of log p(z) + log
 weights the numbers of the components mean nothing, so that partitions of the rows are enough: nine rows have
 21,147 of them. Rows that are noise have no component.
 
-A precision is a block (d, d): a matrix (P, P) for every component (full) or for all of them (tied), or one
-number for every component and feature (diag) or every component (spherical), a Wishart of d = 1.
+Precisions are Wishart blocks (d, d), as `covariance_types.py` has them.
 """
 
 import itertools
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from catalogue import mixture
+from covariance_types import TYPES
 from scipy.special import betaln, gammaln, logsumexp, multigammaln
 
 
@@ -37,7 +37,7 @@ class Prior:
     def covariance(self):
         """C0 in the shape that the covariance type takes."""
         full = 0.3 + np.diag(np.linspace(1.0, 1.6, self.n_features))
-        return {"diag": np.diag(full), "spherical": full[0, 0]}.get(self.covariance_type, full)
+        return TYPES[self.covariance_type].prior(full)
 
     def fit(self, X, n_components, factorization="joint"):
         """The fitted mixture."""
@@ -60,12 +60,10 @@ class Prior:
 
     def blocks(self, n_components):
         """C0 of every precision, (B, d, d)."""
-        if self.covariance_type in ("full", "tied"):
-            return np.broadcast_to(
-                self.covariance,
-                (n_components if self.covariance_type == "full" else 1, self.n_features, self.n_features),
-            )
-        return np.tile(np.ravel(self.covariance), n_components)[:, None, None]
+        covariance_type = TYPES[self.covariance_type]
+        size = covariance_type.block_size(self.n_features)
+        shape = covariance_type.shape(n_components, self.n_features)
+        return np.broadcast_to(self.covariance, shape).reshape(-1, size, size)
 
 
 def clusters(n_samples, n_features, distance=5.0):
@@ -76,19 +74,6 @@ def clusters(n_samples, n_features, distance=5.0):
 
 
 # The evidence in closed form.
-
-
-def seen_by_precisions(covariance_type, counts, scatter):
-    """Counts (S, B) and scatter (S, B, d, d) of every precision, from those of the components."""
-    n_sets, n_features = len(scatter), scatter.shape[-1]
-    diagonals = np.einsum("skpp->skp", scatter)
-    if covariance_type == "full":
-        return counts, scatter
-    if covariance_type == "tied":
-        return counts.sum(axis=1, keepdims=True), scatter.sum(axis=1, keepdims=True)
-    if covariance_type == "diag":
-        return np.repeat(counts, n_features, axis=1), diagonals.reshape(n_sets, -1, 1, 1)
-    return n_features * counts, diagonals.sum(axis=2).reshape(n_sets, -1, 1, 1)
 
 
 def log_wishart_integral(degrees_of_freedom, inverse_scale):
@@ -110,7 +95,7 @@ def log_evidence_given(assignments, X, prior):
     shift = means - m0
     scatter = moments - tau[:, :, None, None] * shift[:, :, :, None] * shift[:, :, None, :]
     C0 = prior.blocks(assignments.shape[2])
-    own_counts, own_scatter = seen_by_precisions(prior.covariance_type, counts, scatter)
+    own_counts, own_scatter = TYPES[prior.covariance_type].blocks_of(counts, scatter)
     posterior = log_wishart_integral(prior.degrees_of_freedom + own_counts, C0 + own_scatter)
     return (
         -0.5 * n_held * n_features * np.log(2.0 * np.pi)

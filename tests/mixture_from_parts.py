@@ -8,13 +8,14 @@ the values of the factors that the precisions are made of to the matrices Lambda
 ``n_components``, ``prior``, ``weight_concentration_prior_type`` and ``reg_covar``; ``predict_proba`` and
 ``precisions_``, at which coordinate ascent starts; and under a conjugate prior
 ``weight_concentration_prior_``, ``mean_precision_prior_``, ``mean_prior_``, ``degrees_of_freedom_prior_`` and
-``covariance_prior_``, of shape (P, P) for full and tied, (P,) for diag and () for spherical.
+``covariance_prior_``.
 """
 
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+from covariance_types import TYPES
 from scipy.special import gammaln
 
 from sklearn_lrvb.mean_field import Factor, MeanFieldModel, MeanFieldPosterior, Term
@@ -87,20 +88,22 @@ class PrecisionFactor:
 def precision_factors(covariance_type, n_components, n_features):
     """The factors that the precisions of a covariance type are made of: list of PrecisionFactor."""
     identity = np.eye(n_features)
-    every_entry = np.einsum("qs,rt->qrst", identity, identity)
-    wishart, gammas = Wishart(n_features), Factor(Gamma(), n_components)
-    if covariance_type == "full":
-        return [PrecisionFactor("Lambda", Factor(wishart, n_components), every_entry, 1)]
-    if covariance_type == "tied":
-        return [PrecisionFactor("Lambda", Factor(wishart), every_entry, 1)]
-    if covariance_type == "diag":
-        return [PrecisionFactor(f"lambda{p}", gammas, np.diag(row), 1) for p, row in enumerate(identity)]
-    return [PrecisionFactor("lambda", gammas, identity, n_features)]
+    n_copies = None if covariance_type.is_shared else n_components
+    if covariance_type.is_matrix:
+        every_entry = np.einsum("qs,rt->qrst", identity, identity)
+        return [PrecisionFactor("Lambda", Factor(Wishart(n_features), n_copies), every_entry, 1)]
+    gammas, power = Factor(Gamma(), n_copies), covariance_type.power(n_features)
+    # One row of the identity each, or all of them in one.
+    embeddings = np.split(identity, covariance_type.n_blocks(n_features))
+    return [
+        PrecisionFactor(f"lambda{i}", gammas, np.diag(rows.sum(axis=0)), power)
+        for i, rows in enumerate(embeddings)
+    ]
 
 
 def by_factor(covariance_type, array):
     """The part of every factor in an array that has the shape of the precisions."""
-    return np.moveaxis(array, -1, 0) if covariance_type == "diag" else [np.asarray(array)]
+    return np.moveaxis(array, -1, 0) if covariance_type.n_axes == 1 else [np.asarray(array)]
 
 
 def has_sticks(mixture):
@@ -118,7 +121,7 @@ def mixture_model(mixture, X):
     """The model: MeanFieldModel."""
     n_samples, n_features = X.shape
     n_components = mixture.n_components
-    precisions = precision_factors(mixture.covariance_type, n_components, n_features)
+    precisions = precision_factors(TYPES[mixture.covariance_type], n_components, n_features)
     factors = {
         "mu": Factor(MultivariateNormal(n_features), n_components),
         **{precision.name: precision.factor for precision in precisions},
@@ -170,7 +173,7 @@ def component_prior(mixture, precisions):
     """Log prior of means and precisions: mu_k normal around m0 with precision b0 Lambda_k, and Lambda."""
     b0, m0, nu0 = mixture.mean_precision_prior_, mixture.mean_prior_, mixture.degrees_of_freedom_prior_
     every = np.ones(mixture.n_components)
-    scales = by_factor(mixture.covariance_type, mixture.covariance_prior_)
+    scales = by_factor(TYPES[mixture.covariance_type], mixture.covariance_prior_)
     terms = [Term(0.5 * mixture.n_components * len(m0) * (np.log(b0) - LOG_2_PI))]
     for precision, inverse_scale in zip(precisions, scales, strict=True):
         embedding, value, log = b0 * precision.embedding, precision.value, precision.log
@@ -234,8 +237,8 @@ def fit_from_parts(mixture, X, sample_weight=None):
     """
     if sample_weight is not None:
         X = np.repeat(X, sample_weight, axis=0)
-    precisions = precision_factors(mixture.covariance_type, mixture.n_components, X.shape[1])
-    values = by_factor(mixture.covariance_type, mixture.precisions_)
+    precisions = precision_factors(TYPES[mixture.covariance_type], mixture.n_components, X.shape[1])
+    values = by_factor(TYPES[mixture.covariance_type], mixture.precisions_)
     start = {
         "z": Categorical(mixture.n_components).natural_parameters(mixture.predict_proba(X)),
         **{one.name: one.around(value) for one, value in zip(precisions, values, strict=True)},
@@ -247,7 +250,7 @@ def fit_from_parts(mixture, X, sample_weight=None):
 def _parameters(mixture, n_features):
     """The statistics that theta is linear in, and the matrix of the map."""
     n_components = mixture.n_components
-    precisions = precision_factors(mixture.covariance_type, n_components, n_features)
+    precisions = precision_factors(TYPES[mixture.covariance_type], n_components, n_features)
     weights = ["weights.log", "weights.log_complement"] if has_sticks(mixture) else ["weights.log"]
     statistics = (*weights, "mu.value", *(precision.value for precision in precisions))
     log_weights = log_weight_map(mixture)

@@ -21,6 +21,7 @@ log pi_0 if there is a noise label, and log nu (one or K numbers) where it is fi
 from dataclasses import dataclass, replace
 
 import numpy as np
+from covariance_types import TYPES, CovarianceType
 from scipy.optimize import brentq
 from scipy.special import digamma, gammaln, logsumexp, multigammaln, poch
 
@@ -83,7 +84,7 @@ class RobustReference:
     X: np.ndarray
     sample_weight: np.ndarray
     n_components: int
-    covariance_type: str
+    covariance_type: CovarianceType
     independent: bool
     sticks: bool
     concentration: float
@@ -105,7 +106,7 @@ class RobustReference:
             X=np.asarray(X, dtype=float),
             sample_weight=np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float),
             n_components=estimator.n_components,
-            covariance_type=estimator.covariance_type,
+            covariance_type=TYPES[estimator.covariance_type],
             independent=estimator.factorization == "independent",
             sticks=estimator.prior == "conjugate"
             and estimator.weight_concentration_prior_type == "dirichlet_process",
@@ -126,55 +127,33 @@ class RobustReference:
 
     @property
     def power(self):
-        """Number of entries of Lambda's diagonal that are one gamma variable."""
-        return self.n_features if self.covariance_type == "spherical" else 1
+        return self.covariance_type.power(self.n_features)
 
     @property
     def block_size(self):
-        return self.n_features if self.covariance_type in ("full", "tied") else 1
-
-    def by_group(self, values):
-        return values.sum(axis=0, keepdims=True) if self.covariance_type == "tied" else values
-
-    def statistic(self, matrices):
-        """What meets the parameters of Lambda in trace(matrix Lambda): (K, P, P) -> (S, ...)."""
-        if self.covariance_type == "diag":
-            return np.einsum("kpp->kp", matrices)
-        if self.covariance_type == "spherical":
-            return np.einsum("kpp->k", matrices)
-        return self.by_group(matrices)
-
-    def matrices(self, parameters):
-        """Every component's matrix: (S, ...) -> (K, P, P)."""
-        eye = np.eye(self.n_features)
-        if self.covariance_type == "diag":
-            return parameters[:, :, None] * eye
-        if self.covariance_type == "spherical":
-            return parameters[:, None, None] * eye
-        return np.broadcast_to(parameters, (self.n_components, self.n_features, self.n_features))
-
-    def over_statistic(self, by_group):
-        """Numbers of the groups, to multiply what has the shape of a statistic."""
-        n_axes = {"spherical": 0, "diag": 1}.get(self.covariance_type, 2)
-        return by_group[(slice(None), *[None] * n_axes)]
-
-    def inverse(self, parameters):
-        return np.linalg.inv(parameters) if self.block_size > 1 or parameters.ndim == 3 else 1.0 / parameters
-
-    def log_determinant(self, parameters):
-        """Sum of the log determinants of a group's Wishart blocks: (S, ...) -> (S,)."""
-        if parameters.ndim == 3:
-            return np.linalg.slogdet(parameters)[1]
-        return np.log(parameters).reshape(len(parameters), -1).sum(axis=1)
+        return self.covariance_type.block_size(self.n_features)
 
     @property
     def n_blocks(self):
-        return self.n_features if self.covariance_type == "diag" else 1
+        return self.covariance_type.n_blocks(self.n_features)
+
+    def by_group(self, values):
+        return self.covariance_type.pooled(values, keepdims=True)
+
+    def matrices(self, parameters):
+        """Every component's matrix: (S, ...) -> (K, P, P)."""
+        return self.covariance_type.dense(parameters, self.n_components, self.n_features)
+
+    def log_determinant(self, parameters):
+        """Sum of the log determinants of a group's Wishart blocks: (S, ...) -> (S,)."""
+        if self.covariance_type.is_matrix:
+            return np.linalg.slogdet(parameters)[1]
+        return np.log(parameters).reshape(len(parameters), -1).sum(axis=1)
 
     # Expectations under q of the parameters.
 
     def expected_precisions(self, q):
-        return self.over_statistic(q.freedom) * self.inverse(q.scale)
+        return self.covariance_type.over(q.freedom) * self.covariance_type.inverse(q.scale)
 
     def expected_log_determinants(self, q):
         """E log|Lambda| of every component, (K,)."""
@@ -212,11 +191,9 @@ class RobustReference:
             # Where E Lambda^-1 is infinite, the library reports (E Lambda)^-1 in its place.
             beyond = q.freedom - self.block_size - 1
             beyond = np.where(beyond > 0, beyond, q.freedom)
-            expected_inverse = self.matrices(q.scale / self.over_statistic(beyond))
+            expected_inverse = self.matrices(q.scale / self.covariance_type.over(beyond))
             means = means + np.einsum("kpq,kq->kp", expected_inverse, q.slopes)
-        precisions = self.expected_precisions(q)
-        if precisions.ndim == 3:
-            precisions = precisions[:, *np.triu_indices(self.n_features)]
+        precisions = self.covariance_type.entries(self.expected_precisions(q))
         log_nu = {None: [], "shared": np.log(q.nu[:1]), "each": np.log(q.nu)}[self.fit_nu]
         of_noise = [] if self.noise is None else [log_noise]
         return np.concatenate([log_weights, means.ravel(), precisions.ravel(), of_noise, log_nu])
@@ -224,17 +201,17 @@ class RobustReference:
     def split_tilt(self, tilt):
         """Tilts of log pi, mu and Lambda (as symmetric matrices), of log pi_0 and log nu, from one vector."""
         K, P = self.n_components, self.n_features
-        n_groups = 1 if self.covariance_type == "tied" else K
-        n_entries = {"diag": P, "spherical": 1}.get(self.covariance_type, P * (P + 1) // 2)
-        sizes = [K, K * P, n_groups * n_entries, int(self.noise is not None)]
+        n_precisions = 1 if self.covariance_type.is_shared else K
+        sizes = [K, K * P, self.n_entries, int(self.noise is not None)]
         of_weights, of_means, entries, of_noise, of_nu = np.split(tilt, np.cumsum(sizes))
-        entries = entries.reshape(n_groups, n_entries)
-        of_precisions = entries if self.covariance_type == "diag" else entries[:, 0]
-        if self.block_size > 1 or self.covariance_type in ("full", "tied"):
-            of_precisions = np.zeros((n_groups, P, P))
+        if self.covariance_type.is_matrix:
+            entries = entries.reshape(n_precisions, -1)
+            of_precisions = np.zeros((n_precisions, P, P))
             rows, columns = np.triu_indices(P)
             of_precisions[:, rows, columns] += 0.5 * entries
             of_precisions[:, columns, rows] += 0.5 * entries
+        else:
+            of_precisions = entries.reshape(n_precisions, *[P] * self.covariance_type.n_axes)
         return of_weights, of_means.reshape(K, P), of_precisions, of_noise, of_nu
 
     # Coordinate ascent.
@@ -324,7 +301,7 @@ class RobustReference:
         scatter += sums.scales[:, None, None] * (np.einsum("kp,kq->kpq", means, means) + spread)
         scatter += (self.reg_covar * sums.scales)[:, None, None] * np.eye(self.n_features)
         scatter += self.mean_precision * (np.einsum("kp,kq->kpq", away, away) + spread)
-        return self.statistic(scatter) + self.covariance_prior - 2.0 * tilt
+        return self.by_group(self.covariance_type.statistic(scatter)) + self.covariance_prior - 2.0 * tilt
 
     def best_nu(self, sums, tilt):
         """Degrees of freedom at which the bound, the log prior of log nu and the tilt are largest, (K,)."""
@@ -347,12 +324,17 @@ class RobustReference:
         return np.broadcast_to(np.exp(found), (self.n_components,))
 
     @property
+    def n_entries(self):
+        """Number of unique entries of the precisions."""
+        shape = self.covariance_type.shape(self.n_components, self.n_features)
+        return self.covariance_type.entries(np.zeros(shape)).size
+
+    @property
     def size(self):
         """Number of means."""
         K, P = self.n_components, self.n_features
-        entries = {"full": K * P * (P + 1) // 2, "tied": P * (P + 1) // 2, "diag": K * P, "spherical": K}
         of_nu = {None: 0, "shared": 1, "each": K}[self.fit_nu]
-        return K + K * P + entries[self.covariance_type] + int(self.noise is not None) + of_nu
+        return K + K * P + self.n_entries + int(self.noise is not None) + of_nu
 
     def sweep(self, sums, tilt=None):
         return self.sums(*self.e_step(self.m_step(sums, tilt)))
@@ -491,7 +473,7 @@ class RobustReference:
         else:
             of_means = 0.5 * (log_det + P * np.log(q.mean_precision / (2.0 * np.pi)) - P)
             traces = P / q.mean_precision
-        log_det_of_group = self.by_group(log_det) / (K if self.covariance_type == "tied" else 1) / self.power
+        log_det_of_group = log_det[: len(q.scale)] / self.power
         of_precisions = self.wishart_log_density(q.freedom, q.scale, log_det_of_group, q)
         if not flat:
             away = q.means - self.mean_prior

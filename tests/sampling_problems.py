@@ -13,6 +13,7 @@ from catalogue import (
     overlapping,
     posterior_of,
     rows_of,
+    type_of,
     uncertainty_of,
 )
 from scipy import stats
@@ -127,7 +128,7 @@ class Problem:
 
     def _log_prior_of_precisions(self, precisions):
         nu, scale = self.mixture.degrees_of_freedom_prior_, self.mixture.covariance_prior_
-        if self.model["covariance_type"] in ("diag", "spherical"):
+        if not type_of(self.model).is_matrix:
             return stats.gamma.logpdf(precisions, 0.5 * nu, scale=2.0 / scale).sum()
         n_features = self.X.shape[1]
         matrices = np.moveaxis(precisions.reshape(-1, n_features, n_features), 0, -1)

@@ -40,6 +40,7 @@ def imported(code):
 CASES = [(page, heading) for page in PAGES for heading in sections(page)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("page", "heading"), CASES, ids=[f"{page.stem}-{name}" for page, name in CASES])
 @pytest.mark.filterwarnings("default")  # Other packages' warnings about themselves are no errors here.
 def test_the_code_of_a_section_runs(page, heading, tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """The mixture from parts against densities, closed forms, refits, itself, and the estimator."""
 
 import functools
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +13,8 @@ from catalogue import (
     model_id,
     three_blobs,
 )
-from mixture_from_parts import MixtureFromParts, fit_from_parts, mixture_model
+from covariance_types import TYPES
+from mixture_from_parts import MixtureFromParts, by_factor, fit_from_parts, mixture_model
 from scipy import stats
 from scipy.linalg import block_diag
 from scipy.special import digamma, polygamma, softmax
@@ -35,14 +37,8 @@ two_models = pytest.mark.parametrize("model", TWO_MODELS, ids=model_id)
 
 def hyperparameters(model, n_components, n_features):
     """A stand-in for a fitted mixture, with the attributes that `mixture_from_parts` reads."""
-    covariance_type = model["covariance_type"]
+    covariance_type = TYPES[model["covariance_type"]]
     scale = 0.3 + np.eye(n_features) * np.linspace(1.0, 2.0, n_features)
-    # For one feature the full, diagonal and spherical priors are one number.
-    covariance_prior = {"diag": np.diag(scale), "spherical": scale[0, 0]}.get(covariance_type, scale)
-    lead = () if covariance_type == "tied" else (n_components,)
-    identity = {"diag": np.ones(n_features), "spherical": np.ones(())}.get(
-        covariance_type, np.eye(n_features)
-    )
 
     def predict_proba(X):
         position = X.sum(axis=1)
@@ -56,8 +52,10 @@ def hyperparameters(model, n_components, n_features):
         mean_precision_prior_=0.6,
         mean_prior_=np.linspace(0.2, -0.5, n_features),
         degrees_of_freedom_prior_=n_features + 0.7,
-        covariance_prior_=covariance_prior,
-        precisions_=np.broadcast_to(identity, (*lead, *identity.shape)),
+        covariance_prior_=covariance_type.prior(scale),
+        precisions_=np.broadcast_to(
+            covariance_type.prior(np.eye(n_features)), covariance_type.shape(n_components, n_features)
+        ),
         predict_proba=predict_proba,
     )
 
@@ -92,29 +90,23 @@ def errors_in_deviations(found, expected):
 @every_model
 def test_log_joint_is_the_sum_of_the_densities(model):
     n_samples, n_components, n_features = 6, 3, 2
-    covariance_type = model["covariance_type"]
+    covariance_type = TYPES[model["covariance_type"]]
     rng = np.random.default_rng(4)
     X, z = rng.normal(size=(n_samples, n_features)), rng.integers(n_components, size=n_samples)
     at = hyperparameters(model, n_components, n_features)
-    identity = np.eye(n_features)
     nu0, C0 = at.degrees_of_freedom_prior_, at.covariance_prior_
     mu = rng.normal(size=(n_components, n_features))
-    if covariance_type in ("full", "tied"):
-        n_copies = n_components if covariance_type == "full" else 1
-        values = stats.wishart(5, identity).rvs(n_copies, random_state=rng).reshape(-1, 2, 2)
-        prior = sum(stats.wishart.logpdf(value, nu0, np.linalg.inv(C0)) for value in values)
-        precisions = np.broadcast_to(values, (n_components, n_features, n_features))
-        assigned = {"Lambda": values if covariance_type == "full" else values[0]}
-    elif covariance_type == "diag":
-        values = rng.gamma(2.0, size=(n_components, n_features))
-        prior = stats.gamma(0.5 * nu0, scale=2.0 / C0).logpdf(values).sum()
-        precisions = values[:, :, None] * identity
-        assigned = {"lambda0": values[:, 0], "lambda1": values[:, 1]}
+    shape = covariance_type.shape(n_components, n_features)
+    if covariance_type.is_matrix:
+        n_precisions = 1 if covariance_type.is_shared else n_components
+        values = stats.wishart(5, np.eye(n_features)).rvs(n_precisions, random_state=rng).reshape(shape)
+        prior = np.sum(stats.wishart.logpdf(np.moveaxis(values, 0, -1), nu0, np.linalg.inv(C0)))
+        assigned = {"Lambda": values}
     else:
-        values = rng.gamma(2.0, size=n_components)
+        values = rng.gamma(2.0, size=shape)
         prior = stats.gamma(0.5 * nu0, scale=2.0 / C0).logpdf(values).sum()
-        precisions = values[:, None, None] * identity
-        assigned = {"lambda": values}
+        assigned = {f"lambda{i}": one for i, one in enumerate(by_factor(covariance_type, values))}
+    precisions = covariance_type.dense(values, n_components, n_features)
     covariances = np.linalg.inv(precisions)
     prior += sum(
         stats.multivariate_normal.logpdf(mean, at.mean_prior_, covariance / at.mean_precision_prior_)
@@ -167,39 +159,6 @@ def weight_moments(model, at, counts):
     return log_sticks + earlier @ log_rests, covariance - both * shared @ both.T
 
 
-def precision_statistics(covariance_type, counts, scatter):
-    """Counts and scatter that every precision sees, its nu - c, and the nu0 of the flat prior."""
-    n_components, n_features = scatter.shape[:2]
-    diagonals = np.einsum("kpp->kp", scatter)
-    return {
-        "full": (counts, scatter, 1, n_features),
-        "tied": (
-            counts.sum(keepdims=True),
-            scatter.sum(axis=0, keepdims=True),
-            n_components,
-            n_features + 1 - n_components,
-        ),
-        "diag": (np.repeat(counts, n_features), diagonals.reshape(-1, 1, 1), 1, 1),
-        "spherical": (
-            n_features * counts,
-            diagonals.sum(axis=1).reshape(-1, 1, 1),
-            n_features,
-            2 - n_features,
-        ),
-    }[covariance_type]
-
-
-def precisions_of_components(covariance_type, blocks, log_determinants, n_components, n_features):
-    """E Lambda_k, (K, P, P), and E log|Lambda_k|, (K,), from those of every precision."""
-    if covariance_type in ("full", "tied"):
-        matrices = np.broadcast_to(blocks, (n_components, n_features, n_features))
-        return matrices, np.broadcast_to(log_determinants, n_components)
-    shape = (n_components, n_features)
-    diagonals = np.broadcast_to(blocks.reshape(n_components, -1), shape)
-    logarithms = np.broadcast_to(log_determinants.reshape(n_components, -1), shape)
-    return diagonals[:, :, None] * np.eye(n_features), logarithms.sum(axis=1)
-
-
 def closed_form(model, at, X, responsibilities):
     """q given the responsibilities, those that follow from q, and the response if they are certain.
 
@@ -215,20 +174,21 @@ def closed_form(model, at, X, responsibilities):
     scatter = np.einsum("nk,nkp,nkq->kpq", responsibilities, offsets, offsets)
     scatter += b0 * np.einsum("kp,kq->kpq", means - m0, means - m0)
     scatter += model["reg_covar"] * counts[:, None, None] * np.eye(n_features)
-    own_counts, own_scatter, extra, flat_freedom = precision_statistics(at.covariance_type, counts, scatter)
+    covariance_type = TYPES[at.covariance_type]
+    shape = covariance_type.shape(n_components, n_features)
+    own_counts, own_scatter = covariance_type.blocks_of(counts, scatter)
     if flat:
-        c, A = flat_freedom + own_counts, own_scatter
+        c, A = covariance_type.flat_freedom(n_components, n_features) + own_counts, own_scatter
     else:
         c = at.degrees_of_freedom_prior_ + own_counts
-        scale = np.tile(at.covariance_prior_, n_components)[:, None, None]
-        A = own_scatter + (scale if at.covariance_type == "diag" else at.covariance_prior_)
-    nu = c + extra
+        A = own_scatter + np.broadcast_to(at.covariance_prior_, shape).reshape(own_scatter.shape)
+    nu = c + covariance_type.freedom_of_means(n_components, n_features)
     blocks = c[:, None, None] * np.linalg.inv(A)
     half = 0.5 * (nu[:, None] - np.arange(blocks.shape[1]))
     log_determinants = digamma(half).sum(axis=1) + np.linalg.slogdet(2.0 * blocks / nu[:, None, None])[1]
-    precisions, log_determinants = precisions_of_components(
-        at.covariance_type, blocks, log_determinants, n_components, n_features
-    )
+    precisions = covariance_type.dense(blocks.reshape(shape), n_components, n_features)
+    log_determinants = log_determinants.reshape(-1, covariance_type.n_blocks(n_features)).sum(axis=1)
+    log_determinants = covariance_type.power(n_features) * log_determinants
     log_weights, weight_covariance = weight_moments(model, at, counts)
     distances = np.einsum("nkp,kpq,nkq->nk", offsets, precisions, offsets)
     spread = n_features / tau + model["reg_covar"] * np.einsum("kpp->k", precisions)
@@ -282,7 +242,7 @@ def test_covariance_is_how_a_refit_moves(model):
     deviations = np.sqrt(np.diag(covariance))
     direction = np.random.default_rng(6).normal(size=len(covariance)) / deviations
     shapes = [fitted.posterior.mean(statistic).shape for statistic in fitted.statistics]
-    ends = np.cumsum([np.prod(shape) for shape in shapes])[:-1]
+    ends = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
     coefficients = np.split(fitted.jacobian.T @ direction, ends)
     base = mixture_model(at, clusters(2))
 
@@ -364,6 +324,7 @@ def test_weights_of_rows_are_repetitions():
 # The estimator.
 
 
+@pytest.mark.slow
 @every_model
 @pytest.mark.parametrize("n_components", [1, 3])
 def test_equals_the_estimator(model, n_components):

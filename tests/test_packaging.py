@@ -127,6 +127,7 @@ def test_the_public_checks_use_the_pythons_that_are_declared():
     assert PROJECT["requires-python"] == f">={declared[0]}"
 
 
+@pytest.mark.slow
 def test_what_only_an_extra_installs_is_imported_by_none_who_does_not_use_it():
     code = """if True:
         import sys
@@ -169,6 +170,7 @@ def test_the_notes_of_a_release_are_its_section_of_the_changelog(tmp_path):
     assert (run.returncode, run.stdout.splitlines()) == (0, shown)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tag", "changed", "reason"),
     [

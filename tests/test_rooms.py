@@ -38,6 +38,7 @@ def imported(file):
                 yield name.removeprefix("sklearn_lrvb.").replace(".", "/")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_room_imports_only_what_it_may(room):
     files = [file for file in LIBRARY.rglob("*.py") if file.parent != LIBRARY or file.name != "__init__.py"]

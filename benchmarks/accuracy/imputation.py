@@ -1,7 +1,7 @@
 """Filled values of real tables: MixtureImputer beside scikit-learn's imputers, all at their defaults.
 
-Columns are standardized by what is there, values are hidden completely at random (MCAR) or more often where
-the first column is large (MAR), and the error of the filled values is compared with what was hidden.
+Columns are standardized by what is there, values are missing completely at random (MCAR) or more often where
+the first column is large (MAR), and the error of the filled values is compared with the true ones.
 """
 
 import warnings
@@ -79,7 +79,7 @@ def section(found):
         [
             ("table", lambda row: row["table"]),
             ("N, P", lambda row: f"{row['n_samples']:,.0f}, {row['n_features']:,.0f}"),
-            ("hidden", lambda row: row["setting"]),
+            ("missing", lambda row: row["setting"]),
             *((method, lambda row, method=method: f"{row[method]:.3f}") for method in METHODS),
         ],
         found,

@@ -131,7 +131,7 @@ of the probabilities between {_EDGE} and {1 - _EDGE}, means, standard deviations
 poLCA and StepMix estimate by maximum likelihood. Their standard errors are about the variation from sample to
 sample of rows, which is near the posterior where rows are many. poLCA's are computed from the outer products
 of the scores; StepMix' are those of {_N_BOOTSTRAPS} bootstrap refits of one start each, of tables of
-categories without holes. Where a refit ends at another optimum, the bootstrap is far too large. The check
+complete categories. Where a refit ends at another optimum, the bootstrap is far too large. The check
 judges the worst of all parameters, those at the edges of 0 and 1 included, and so it is stricter than these
 averages. `posterior_summary` draws from the exact posterior where it says "rough" or "wrong".
 """

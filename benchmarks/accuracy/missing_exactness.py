@@ -1,7 +1,7 @@
-"""Holes in X: standard deviations by linear response beside those of the exact posterior.
+"""Missing values in X: standard deviations by linear response beside those of the exact posterior.
 
-Two overlapping clusters, of which 5, 20 and 40 % of the values are hidden completely at random. The exact
-posterior is that of Gibbs sampling with data augmentation: components and hidden values are drawn in turn
+Two overlapping clusters, of which 5, 20 and 40 % of the values are missing completely at random. The exact
+posterior is that of Gibbs sampling with data augmentation: components and missing values are drawn in turn
 with the parameters (``method="exact"``).
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.harness.tables import spread, table
 from benchmarks.problems.holes import completely_at_random
 
-TITLE = "Error bars of rows with holes"
+TITLE = "Error bars of incomplete rows"
 _ROWS = 1000
 _SHARES = (0.05, 0.2, 0.4)
 _TYPES = ("full", "diag")
@@ -21,7 +21,7 @@ _TARGETS = ["weights", "means", "precisions"]
 
 
 def measure(settings):
-    """A row for every covariance type and share of hidden values."""
+    """A row for every covariance type and share of missing values."""
     for covariance_type in _TYPES[:1] if settings.quick else _TYPES:
         for share in _SHARES[:1] if settings.quick else _SHARES:
             n_rows, n_draws = (100, _QUICK_DRAWS) if settings.quick else (_ROWS, _DRAWS)
@@ -78,11 +78,11 @@ def section(found):
 
     shown = table(
         [
-            ("covariances, hidden", lambda row: row["problem"]),
+            ("covariances, missing", lambda row: row["problem"]),
             ("LRVB sd / exact", ratios("lrvb")),
             ("mean-field sd / exact", ratios("mean_field")),
             ("lost to labels, %", lambda row: f"{100 * row['to_labels']:.0f}"),
-            ("lost to holes, %", lambda row: f"{100 * row['to_holes']:.0f}"),
+            ("lost to missing values, %", lambda row: f"{100 * row['to_holes']:.0f}"),
             ("bound below the evidence, nats", lambda row: f"{row['bound_gap']:.2f}"),
             ("second order below it, nats", lambda row: f"{row['second_order_gap']:.2f}"),
         ],
@@ -92,12 +92,12 @@ def section(found):
     noise = 100 / np.sqrt(2 * n_draws)
     return f"""{n_rows:,.0f} rows, three features, two components; the range is over weights, means and
 precisions, and the {n_draws:,.0f} draws leave {noise:.1f} % of noise in a standard deviation. The shares of
-the information that is lost to unknown labels and to holes are those of ``missing_information``, on average
-over the parameters. The evidence is the bound by importance sampling, of the fit's own labelling.
+the information that is lost to unknown labels and to missing values are those of ``missing_information``,
+on average over the parameters. The evidence is the bound by importance sampling, of the fit's own labelling.
 
 {shown}
 
 Mean field takes every row as complete, however little of it is there. Linear response knows what is missing,
-and its standard deviations stay those of the exact posterior up to 40 % of holes. So does the evidence to
-second order, where the bound falls short by up to 8 nats.
+and its standard deviations stay those of the exact posterior up to 40 % of missing values. So does
+the evidence to second order, where the bound falls short by up to 8 nats.
 """

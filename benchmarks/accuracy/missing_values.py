@@ -1,9 +1,9 @@
-"""Holes in X: means of clusters, their error bars, labels and filled values, beside the usual imputers.
+"""Missing values in X: means of clusters, their error bars, labels and filled values, beside imputers.
 
-Three clusters of known means in four features; values are hidden completely at random (MCAR), or more often
-where the first column is large (MAR). Every method ends in a fit of the same mixture: to the rows with their
-holes, to rows that an imputer has filled, to the rows without holes, or to the rows before any value was
-hidden. Chained equations fill several tables by draws, whose fits are pooled by Rubin's rules. Clusters are
+Three clusters of known means in four features; values are missing completely at random (MCAR), or more often
+where the first column is large (MAR). Every method ends in a fit of the same mixture: to the rows as they
+are, to rows that an imputer has filled, to the complete rows alone, or to the rows before any value was
+removed. Chained equations fill several tables by draws, whose fits are pooled by Rubin's rules. Clusters are
 matched to the true ones by their means; fits that lost one are left out.
 """
 
@@ -31,20 +31,20 @@ from benchmarks.harness.tables import grouped, table
 from benchmarks.problems.holes import MECHANISMS
 from benchmarks.problems.populations import Population
 
-TITLE = "Holes in X"
+TITLE = "Missing values in X"
 _ROWS = 500
 _SETTINGS = (("MCAR", 0.1), ("MCAR", 0.2), ("MCAR", 0.4), ("MAR", 0.2))
 _DATA_SETS, _QUICK_DATA_SETS = 200, 1
 _DRAWS, _QUICK_DRAWS = 100, 10
 _TABLES = 5  # Of chained equations, the default of R's mice.
 METHODS = {
-    "model": "holes in the model",
+    "model": "missing values in the model",
     "simple": "SimpleImputer",
     "neighbours": "KNNImputer",
     "iterative": "IterativeImputer",
     "chained": f"IterativeImputer, {_TABLES} draws pooled",
-    "complete rows": "rows without holes",
-    "before": "before hiding",
+    "complete rows": "complete rows alone",
+    "before": "complete table",
 }
 _COLOURS = dict(zip(METHODS, (BLUE, ORANGE, GREEN, PURPLE, SKY_BLUE, VERMILION, GREY), strict=True))
 
@@ -205,7 +205,7 @@ def section(found):
 
     shown = table(
         [
-            ("hidden", lambda row: row["setting"]),
+            ("missing", lambda row: row["setting"]),
             ("method", lambda row: METHODS[row["method"]]),
             ("left out", cell("left_out", "{:.0f}".format)),
             ("error of means", cell("squared_error", root)),
@@ -219,18 +219,19 @@ def section(found):
     )
     n_data_sets = max(row["n_data_sets"] for row in found)
     return f"""{n_data_sets:.0f} data sets of {_ROWS} rows for each setting. Errors are root mean squares, in
-units of X, in which clusters have standard deviations of 0.4 to 1.6. The last two columns say how many hidden
-values are within 1.96 of the standard deviations that ``impute`` returns, and within the central 95 % of
-{_DRAWS} draws of ``sample_imputations``, where so many draws of the truth's own distribution have 93.1 %.
+units of X, in which clusters have standard deviations of 0.4 to 1.6. The last two columns say how many
+missing values are within 1.96 of the standard deviations that ``impute`` returns, and within the central
+95 % of {_DRAWS} draws of ``sample_imputations``, where so many draws of the truth's own distribution
+have 93.1 %.
 
-![Means of clusters from rows with holes](missing_values.png)
+![Means of clusters from incomplete rows](missing_values.png)
 
 {shown}
 
 An imputer that does not know the clusters pulls them towards each other, and error bars that take its guesses
-for data are too small: the intervals miss the true means. Five tables of draws, fitted and pooled, and rows
-without holes alone both have honest error bars where values are missing completely at random, but wide ones,
-and means that are 1.2 to 2.5 times as far off as in the model. Where the first column decides, their
+for data are too small: the intervals miss the true means. Five tables of draws, fitted and pooled, and
+complete rows alone both have honest error bars where values are missing completely at random, but wide
+ones, and means that are 1.2 to 2.5 times as far off as in the model. Where the first column decides, their
 intervals miss the means as well. In the model, error bars are those of what is known.
 """
 

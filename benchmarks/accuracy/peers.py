@@ -143,7 +143,7 @@ _WORDS = {
     ),
     "GaussianMixture + bootstrap, tol 1e-6": (
         "the same from fits that are nearer to their optimum",
-        "time, for more sweeps in a refit; otherwise as above",
+        "time, for more iterations in a refit; otherwise as above",
     ),
     "BayesianGaussianMixture + bootstrap": (
         "how the fit at its defaults varies from sample to sample of rows, early stops included",
@@ -191,9 +191,9 @@ of the standard deviations, relative to {_truth(found)}: their median size, larg
   B). For a chain, B is the number of independent draws that are worth its least accurate squared deviations
   from the mean: for NUTS their effective size, which can be far below that of the parameter; for Gibbs
   sampling and the reference (root mean square) that of an autoregression of first order.
-* A bootstrap shows how fits vary. Where sweeps converge slowly, refits at default tolerances stop short of
-  the optimum and vary too little. The refits at tol 1e-6 have at most 1000 sweeps; mclust has its default
-  tolerance.
+* A bootstrap shows how fits vary. Where iterations converge slowly, refits at default tolerances stop short
+  of the optimum and vary too little. The refits at tol 1e-6 have at most 1000 iterations; mclust has its
+  default tolerance.
 
 {_chains(found)}
 

@@ -12,10 +12,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from sklearn_lrvb.gaussian.answers.targets import PARAMETERS, GaussianTargets
-from sklearn_lrvb.gaussian.information.observed_information import (
-    observed_information,
-    solver_costs,
-)
+from sklearn_lrvb.gaussian.information.observed_information import GaussianInformation
 from sklearn_lrvb.mixture.e_step import e_step
 from sklearn_lrvb.mixture.model import DegenerateComponentError, occupied
 from sklearn_lrvb.rows import ArrayRows, given_rows
@@ -172,12 +169,12 @@ class InformationPass:
 
     def cheapest(self):
         """Name of the solver that the cost model takes for the standard deviations of all means."""
-        costs = solver_costs(self._rows, self._posterior, self._e_step)
+        costs = GaussianInformation(self._posterior).costs(self._rows, self._e_step)
         return costs.cheapest(len(self._means))
 
     def mean_std(self, solver):
         """Standard deviation of one mean, up to a factor, with all work from the rows on."""
-        information = observed_information(self._rows, self._posterior, self._e_step, solver=solver)
+        information = GaussianInformation(self._posterior).observed(self._rows, self._e_step, solver=solver)
         return information.covariance_root(self._means[:1])
 
 

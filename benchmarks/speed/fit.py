@@ -118,23 +118,23 @@ def section(found):
     return f"""All fits begin at the same responsibilities. The times are those until every weight, mean and
 precision is within 1e-3 posterior standard deviations of the optimum: every side is stopped at the first step
 that is there. The clusters have random covariances, except those of "plane-equal" and "twenty-diagonal",
-which are equal and round; the latter is fitted with `covariance_type="diag"`. "Our sweeps alone" are the same
-coordinate ascent as scikit-learn's, without acceleration and Newton steps.
+which are equal and round; the latter is fitted with `covariance_type="diag"`. "Our iterations alone" are the
+same coordinate ascent as scikit-learn's, without acceleration and Newton steps.
 
 {_times_to_accuracy(solved)}
 {notes}
 The next table is about our fit at its defaults, which goes on to convergence and verifies that it is at an
-optimum. It stands beside our own sweeps to within 1e-6 standard deviations, the accuracy that a converged fit
-promises. Where sweeps come to rest elsewhere, their time is the time to that optimum; the lower bounds, in
-nats beyond that of our fit, show which optimum is higher.
+optimum. It stands beside our own iterations to within 1e-6 standard deviations, the accuracy that a converged
+fit promises. Where iterations come to rest elsewhere, their time is the time to that optimum; the lower
+bounds, in nats beyond that of our fit, show which optimum is higher.
 
 {_to_convergence(solved)}
 
 ![Time to accuracy](fit.png)
 
-The more the components overlap, the more there is to gain. Where they hardly overlap, a few sweeps are all
-that is needed, and `solver="coordinate_ascent"`, which is scikit-learn's algorithm and stopping rule, does no
-more than these. The cost of the standard deviations is paid when they are asked for.
+The more the components overlap, the more there is to gain. Where they hardly overlap, a few iterations are
+all that is needed, and `solver="coordinate_ascent"`, which is scikit-learn's algorithm and stopping rule,
+does no more than these. The cost of the standard deviations is paid when they are asked for.
 
 The last table shows where the defaults stop, in posterior standard deviations from our optimum:
 
@@ -149,12 +149,12 @@ def _times_to_accuracy(solved):
             ("clusters apart, sd", text("distance")),
             ("ours, ms", milliseconds("newton_near_seconds")),
             ("steps", text("newton_near_steps", "{:.0f}")),
-            ("our sweeps alone, ms", milliseconds("plain_seconds")),
-            ("sweeps", _sweeps("plain")),
+            ("our iterations alone, ms", milliseconds("plain_seconds")),
+            ("iterations", _sweeps("plain")),
             ("scikit-learn, ms", milliseconds("theirs_seconds")),
-            ("its sweeps", _sweeps("theirs")),
+            ("its iterations", _sweeps("theirs")),
             ("times faster", text_of(ratio("theirs_seconds", "newton_near_seconds"))),
-            ("over sweeps alone", text_of(ratio("newton_near_seconds", "plain_seconds"))),
+            ("over iterations alone", text_of(ratio("newton_near_seconds", "plain_seconds"))),
             ("same optimum", text("same_optimum", "{}")),
         ],
         solved,
@@ -168,11 +168,11 @@ def _to_convergence(solved):
             ("ours, ms", milliseconds("newton_seconds")),
             ("steps", text("newton_iterations", "{:.0f}")),
             ("with all sds, ms", milliseconds("newton_and_stds_seconds")),
-            ("our sweeps alone, ms", milliseconds("converged_seconds")),
-            ("sweeps", _sweeps("converged")),
-            ("over sweeps alone", text_of(ratio("newton_seconds", "converged_seconds"))),
+            ("our iterations alone, ms", milliseconds("converged_seconds")),
+            ("iterations", _sweeps("converged")),
+            ("over iterations alone", text_of(ratio("newton_seconds", "converged_seconds"))),
             ("times faster than scikit-learn to 1e-3", text_of(ratio("theirs_seconds", "newton_seconds"))),
-            ("bound: sweeps", text("plain_bound_beyond_newton", "{:+.1g}")),
+            ("bound: iterations", text("plain_bound_beyond_newton", "{:+.1g}")),
             ("bound: scikit-learn", text("theirs_bound_beyond_newton", "{:+.1g}")),
         ],
         solved,
@@ -186,7 +186,7 @@ def _where_defaults_stop(solved):
             ("ours: off by, sd", text("newton_distance", "{:.1g}")),
             ("its Newton decrement", text("newton_decrement", "{:.1g}")),
             ("says converged", yes("newton_converged")),
-            ("scikit-learn: sweeps", text("default_sweeps", "{:.0f}")),
+            ("scikit-learn: iterations", text("default_sweeps", "{:.0f}")),
             ("ms", milliseconds("default_seconds")),
             ("off by, sd", text("default_distance", "{:.2g}")),
             ("says converged", yes("default_converged")),
@@ -211,7 +211,7 @@ def draw(found, path):
         lines = np.arange(len(found))
         sides = {
             "theirs": ("scikit-learn, to 1e-3 sd", "D", ORANGE),
-            "plain": ("our sweeps alone, to 1e-3 sd", "s", GREEN),
+            "plain": ("our iterations alone, to 1e-3 sd", "s", GREEN),
             "newton_near": ("ours, to 1e-3 sd", "o", BLUE),
             "newton": ("ours, converged", "|", BLUE),
             "default": ("scikit-learn's defaults stop, sd away", "x", PURPLE),

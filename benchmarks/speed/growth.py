@@ -1,4 +1,4 @@
-"""How the cost of a sweep, of a fit and of the information grows with rows, features and components."""
+"""How the cost of an iteration, of a fit and of the information grows with rows, features and components."""
 
 from benchmarks.analysis import growth_curves
 from benchmarks.analysis.growth_curves import curves
@@ -14,7 +14,7 @@ _LARGEST_IN_QUICK_MODE = 1_000
 _GROWING = {"n_samples": "rows N", "n_features": "features P", "n_components": "components K"}
 # The column of seconds of a pass, and that of flops where they are known.
 _PASSES = {
-    "one sweep": ("sweep_seconds", "sweep_flops"),
+    "one iteration": ("sweep_seconds", "sweep_flops"),
     "a fit, by iteration": ("iteration_seconds", None),
     "information (primal)": ("information_seconds", "information_flops"),
 }
@@ -73,7 +73,7 @@ def section(found):
         exponents,
     )
     return f"""The exponents are those of time as a power of N, P or K, fitted to the upper half of the range.
-Wanted is linear growth in N, and in P and K growth like that of the flop count. The flops of a sweep are
+Wanted is linear growth in N, and in P and K growth like that of the flop count. The flops of an iteration are
 4 N K P^2; those of the information are those of the naive product and D^3/3 for D unknowns.
 
 {shown}

@@ -1,6 +1,6 @@
-"""Rows with holes: a sweep, a fit with its error bars, and the usual way round, beside complete rows.
+"""Rows with missing values: an iteration, a fit with error bars, and the usual way, beside complete rows.
 
-Values are hidden completely at random, so that there are as many patterns of holes as can be. The usual way
+Values are missing completely at random, so that there are as many patterns as can be. The usual way
 round is one of scikit-learn's imputers and then our fit to the filled rows: ``IterativeImputer``, or
 ``KNNImputer`` for a thousand columns, with which the other takes hours.
 """
@@ -13,11 +13,11 @@ from benchmarks.harness.measuring import summary
 from benchmarks.harness.tables import milliseconds, ratio, table, text_of
 from benchmarks.problems.holes import completely_at_random
 
-TITLE = "Rows with holes"
+TITLE = "Rows with missing values"
 _PROBLEMS = (
     ("few rows", 150, 4, 3, 0.1, "full", "IterativeImputer"),
     ("many rows", 10_000, 10, 3, 0.1, "full", "IterativeImputer"),
-    ("many holes", 10_000, 10, 3, 0.4, "full", "IterativeImputer"),
+    ("many missing", 10_000, 10, 3, 0.4, "full", "IterativeImputer"),
     ("more of all", 100_000, 20, 5, 0.05, "full", "IterativeImputer"),
     ("wide", 1_000, 1_000, 5, 0.05, "diag", "KNNImputer"),
 )
@@ -89,22 +89,23 @@ def section(found):
                 lambda row: f"{row['n_samples']:,.0f}, {row['n_features']:.0f}, {row['n_components']:.0f}",
             ),
             ("covariances", lambda row: row["covariance_type"]),
-            ("hidden, patterns", lambda row: f"{100 * row['share']:.0f} %, {row['n_patterns']:,.0f}"),
-            ("complete sweep, ms", milliseconds("complete_sweep_seconds")),
-            ("with holes, ms", milliseconds("holed_sweep_seconds")),
+            ("missing, patterns", lambda row: f"{100 * row['share']:.0f} %, {row['n_patterns']:,.0f}"),
+            ("complete iteration, ms", milliseconds("complete_sweep_seconds")),
+            ("incomplete, ms", milliseconds("holed_sweep_seconds")),
             ("ratio", text_of(ratio("holed_sweep_seconds", "complete_sweep_seconds"))),
             ("complete fit, ms", milliseconds("complete_fit_seconds")),
-            ("with holes, ms", milliseconds("holed_fit_seconds")),
+            ("incomplete, ms", milliseconds("holed_fit_seconds")),
             ("imputed and fitted, ms", milliseconds("filled_fit_seconds")),
             ("imputer", lambda row: row["imputer"]),
         ],
         found,
     )
-    return f"""Times of one sweep, and of a default fit with the standard deviations of the means.
+    return f"""Times of one iteration, and of a default fit with the standard deviations of the means.
 
 {shown}
 
-With "full" covariances every pattern of holes has a projection of its own, which is computed once in a pass,
-and every row with holes is projected in all components. A fit has more to do besides: one normal distribution
-completes the rows for the start, and the information that holes hide has to be known for the error bars.
+With "full" covariances every pattern of missing values has a projection of its own, which is computed once in
+a pass, and every incomplete row is projected in all components. A fit has more to do besides: one normal
+distribution completes the rows for the start, and the information of missing values has to be known for the
+error bars.
 """

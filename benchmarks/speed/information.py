@@ -81,7 +81,7 @@ def section(found):
             *SIZES,
             ("unknowns", text("n_unknowns", "{:,.0f}")),
             ("alternatives", text("n_alternatives", "{:,.0f}")),
-            ("one sweep, ms", milliseconds("sweep_seconds")),
+            ("one iteration, ms", milliseconds("sweep_seconds")),
             ("naive, ms", milliseconds("naive_seconds")),
             *((f"{solver.replace('_', '-')}, ms", _solver_cell(solver)) for solver in SOLVERS),
             ("over naive", text_of(_over_naive)),

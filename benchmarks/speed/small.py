@@ -103,9 +103,9 @@ def section(found):
     slow = sorted((row for row in fits if _ratio(row) > _LIMIT), key=_ratio, reverse=True)
     return f"""`fit` at the defaults, on columns as they are or scaled, or on principal axes, with 1 to 10
 components: our time over scikit-learn's. Ours ends at an optimum up to round-off in {_share(fits, "ours")}
-of {len(fits)} fits. scikit-learn's stops where a sweep gains less than 1e-3 nats a row, which it reaches
-within 100 sweeps in {_share(fits, "theirs")}. In the columns "to the optimum" it goes on, with `tol=1e-8` and
-up to 1000 sweeps, which suffice in {_share(fits, "optimum")}.
+of {len(fits)} fits. scikit-learn's stops where an iteration gains less than 1e-3 nats a row, which it reaches
+within 100 iterations in {_share(fits, "theirs")}. In the columns "to the optimum" it goes on, with `tol=1e-8`
+and up to 1000 iterations, which suffice in {_share(fits, "optimum")}.
 
 {_summaries(fits, "table", _name)}
 
@@ -160,7 +160,7 @@ def _listed(slow):
             ("ours, ms", lambda row: f"{1e3 * row['ours_seconds']:.3g}"),
             ("steps", lambda row: f"{row['ours_steps']:.0f}"),
             ("scikit-learn, ms", lambda row: f"{1e3 * row['theirs_seconds']:.3g}"),
-            ("sweeps", lambda row: f"{row['theirs_steps']:.0f}"),
+            ("iterations", lambda row: f"{row['theirs_steps']:.0f}"),
             ("ratio", lambda row: f"{_ratio(row):.2f}"),
         ],
         slow,

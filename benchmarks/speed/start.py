@@ -1,4 +1,4 @@
-"""What the start by k-means costs, beside one sweep and the whole fit."""
+"""What the start by k-means costs, beside one iteration and the whole fit."""
 
 from benchmarks.harness.measuring import summary
 from benchmarks.harness.tables import SIZES, milliseconds, ratio, table, text
@@ -36,10 +36,10 @@ def section(found):
             *SIZES,
             ("start, ms", milliseconds("start_seconds")),
             ("scikit-learn's, ms", milliseconds("their_start_seconds")),
-            ("one sweep, ms", milliseconds("sweep_seconds")),
+            ("one iteration, ms", milliseconds("sweep_seconds")),
             ("whole fit, ms", milliseconds("fit_seconds")),
             ("steps", text("iterations", "{:.0f}")),
-            ("start, in sweeps", lambda row: f"{ratio('start_seconds', 'sweep_seconds')(row):.3g}"),
+            ("start, in iterations", lambda row: f"{ratio('start_seconds', 'sweep_seconds')(row):.3g}"),
             ("start, of the fit", lambda row: f"{ratio('start_seconds', 'fit_seconds')(row):.0%}"),
         ],
         found,

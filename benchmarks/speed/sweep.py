@@ -1,4 +1,4 @@
-"""One sweep, ours beside scikit-learn's: its time, its share of the limit by flops, and its peak memory."""
+"""One iteration, ours beside scikit-learn's: its time, its share of the limit by flops, its peak memory."""
 
 import sys
 
@@ -12,13 +12,13 @@ from benchmarks.harness.memory import extra_memory
 from benchmarks.harness.tables import SIZES, milliseconds, ratio, table, text, text_of
 from benchmarks.problems.clusters import SWEEP
 
-TITLE = "One sweep"
+TITLE = "One iteration"
 _FIRST_ROWS = 10_000  # rows to which the state of the sweep is fitted
 _SWEEPS_BEFORE = 5
 
 
 def flops(n_samples, n_features, n_components):
-    """Multiplications and additions that no sweep can avoid: 4 N K P^2."""
+    """Multiplications and additions that no iteration can avoid: 4 N K P^2."""
     return 4 * n_samples * n_components * n_features**2
 
 
@@ -88,25 +88,25 @@ def section(found):
         [
             *SIZES,
             ("X, MB", text("megabytes")),
-            ("sweep, ours", text("ours_sweep_memory")),
-            ("sweep, ours, float32", text("ours_float32_sweep_memory")),
-            ("sweep, scikit-learn", text("theirs_sweep_memory")),
+            ("iteration, ours", text("ours_sweep_memory")),
+            ("iteration, ours, float32", text("ours_float32_sweep_memory")),
+            ("iteration, scikit-learn", text("theirs_sweep_memory")),
             ("fit, ours", text("ours_fit_memory")),
             ("fit, ours, float32", text("ours_float32_fit_memory")),
             ("fit, scikit-learn", text("theirs_fit_memory")),
         ],
         [row for row in found if row.get("megabytes") is not None],
     )
-    return f"""One sweep does an E-step, an M-step and an evaluation of the lower bound. Both libraries make
-the same update, from the same state. The flop limit is the time of 4 N K P^2 operations at the speed of a
-large matrix product.
+    return f"""One iteration does an E-step, an M-step and an evaluation of the lower bound. Both libraries
+make the same update, from the same state. The flop limit is the time of 4 N K P^2 operations at the speed of
+a large matrix product.
 
 {speed}
 
-![Speed of one sweep](sweep.png)
+![Speed of one iteration](sweep.png)
 
 The next table has the peak memory beyond X, in multiples of X (in the columns of float32, of the float32 X):
-of one sweep, and of a fit of two iterations from k-means. Each side runs in a process of its own on one
+of one iteration, and of a fit of two iterations from k-means. Each side runs in a process of its own on one
 thread. Blocks of rows take some 16 MB.
 
 {memory}
@@ -114,7 +114,7 @@ thread. Blocks of rows take some 16 MB.
 
 
 def draw(found, path):
-    """How many times faster one sweep of ours is."""
+    """How many times faster one iteration of ours is."""
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(7.5, 1.2 + 0.45 * len(found)), layout="constrained")
         lines = np.arange(len(found))
@@ -129,6 +129,6 @@ def draw(found, path):
         axes.set_xlim(low, high)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}x"))
         axes.xaxis.set_minor_locator(NullLocator())
-        axes.set_xlabel("time of one sweep: scikit-learn over ours")
+        axes.set_xlabel("time of one iteration: scikit-learn over ours")
         by_problem(axes, found)
         saved(figure, path)

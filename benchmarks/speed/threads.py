@@ -19,7 +19,7 @@ _QUICK_ROWS = 6000
 _CHUNK_ROWS = 1000
 _FIRST_ROWS = 20_000  # to which the state of the sweep is fitted
 _THREADS = 2
-_WHAT = {"sweep": "a sweep", "leverage": "leverage"}
+_WHAT = {"sweep": "an iteration", "leverage": "leverage"}
 
 
 def measure(settings):
@@ -84,12 +84,12 @@ def section(found):
         ],
         found,
     )
-    return f"""A sweep over float32 rows, and the leverage of each, with {N_COMPONENTS} components and "full"
-covariances, with `n_jobs=1` and with `n_jobs=2`; BLAS has one thread on both sides. Where matrices are small,
-a sweep is made of many short NumPy calls, between which threads wait for the interpreter. There `n_jobs` is
-not followed, as the last column says. Leverage, leave-one-out scores, influence and the matrix behind the
-error bars multiply matrices of second moments, which are larger. Processes do not wait for each other: see
-the next section.
+    return f"""An iteration over float32 rows, and the leverage of each, with {N_COMPONENTS} components and
+"full" covariances, with `n_jobs=1` and with `n_jobs=2`; BLAS has one thread on both sides. Where matrices are
+small, an iteration is made of many short NumPy calls, between which threads wait for the interpreter. There
+`n_jobs` is not followed, as the last column says. Leverage, leave-one-out scores, influence and the matrix
+behind the error bars multiply matrices of second moments, which are larger. Processes do not wait for each
+other: see the next section.
 
 {shown}
 

@@ -42,8 +42,8 @@ def section(found):
         ],
         found,
     )
-    return f"""Whole fits, the start by k-means included. Ours ends at the optimum, scikit-learn's where a
-sweep gains less than its `tol`. With "full" and "tied" covariances our fit is made in the space that the
+    return f"""Whole fits, the start by k-means included. Ours ends at the optimum, scikit-learn's where an
+iteration gains less than its `tol`. With "full" and "tied" covariances our fit is made in the space that the
 rows span.
 
 {shown}

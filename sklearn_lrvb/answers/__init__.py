@@ -7,6 +7,6 @@ answers to rows, `leave_one_out` and `leave_group_out` scores of rows without th
 these. `prior_sensitivity` says whether the prior matters.
 
 `conclusions` are statements about a fit, and `deciding_rows` the fewest rows that decide one. `partitions`
-and `partition_search` say which rows belong together, `number_of_clusters` and `number_evidence` how many
+and `partition_search` say which rows belong together, and `number_of_clusters` is the answer to how many
 clusters there are.
 """

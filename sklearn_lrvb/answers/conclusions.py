@@ -8,7 +8,6 @@ makes it the influence of rows), and in the lower bound, whose derivatives are t
 
 import copy
 from abc import ABC, abstractmethod
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -31,14 +30,13 @@ class ConclusionError(ValueError):
 
 
 class Optimum:
-    """An optimum for the rows as often as they count now, under the prior of the fit.
+    """An optimum for some rows, under the prior of the fit.
 
     Parameters
     ----------
-    estimator : estimator of a mixture, fitted to all rows
-    all_rows : Rows, the training rows that count
+    estimator : estimator of a mixture, fitted
+    rows : Rows, as often as they count in the optimum
     fit : Fit or None, the optimum; None is that of the estimator
-    rows : Rows or None, the rows as often as they count in it; None is all
 
     Attributes
     ----------
@@ -46,9 +44,8 @@ class Optimum:
     lower_bound : float
     """
 
-    def __init__(self, estimator, all_rows, fit=None, rows=None):
-        self.estimator, self.all_rows, self.fit = estimator, all_rows, fit
-        self.rows = all_rows if rows is None else rows
+    def __init__(self, estimator, rows, fit=None):
+        self.estimator, self.rows, self.fit = estimator, rows, fit
         self.fitted = estimator._uncertainty.fitted
         if fit is not None:
             self.fitted = self.fitted.at(fit.posterior, fit.path)
@@ -63,10 +60,9 @@ class Optimum:
         information.require_positive_definite()
         return information
 
-    def refitted(self, factors):
-        """The optimum where rows count so many times as often as in X, (n_given,), climbed to from here."""
-        rows = self.all_rows.reweighted(factors)
-        return Optimum(self.estimator, self.all_rows, refitted(rows, self.posterior), rows)
+    def refitted(self, rows):
+        """The optimum for the same rows with other weights, by an ascent from here."""
+        return Optimum(self.estimator, rows, refitted(rows, self.posterior))
 
     def as_estimator(self):
         """A fitted copy of the estimator, with error bars."""
@@ -97,55 +93,42 @@ class Conclusion(ABC):
 
 
 class NamedConclusion(Conclusion):
-    """An entry of the parameters, or the difference of two.
-
-    Parameters
-    ----------
-    entries : Entries
-    """
-
-    def __init__(self, entries):
-        self.text, self._entries = entries.text, entries
-
-    def value(self, optima):
-        return float(optima[0].fitted.targets[self._entries].flat_value()[0])
-
-    def variance(self, optimum):
-        """The posterior variance by linear response."""
-        return float(variance(optimum.fitted.targets[self._entries], optimum.information)[0])
-
-    def effects(self, optima):
-        gradient = optima[0].fitted.targets[self._entries].transposed_responses(np.ones((1, 1)))
-        return RowEffects(_influence(optima[0], gradient))
-
-
-class IntervalConclusion(Conclusion):
-    """The end of a central credible interval, the one that faces the threshold.
+    """An entry of the parameters, or the difference of two; or an end of its central credible interval.
 
     The variance itself responds to a row by about f^2 - 2 variance / N, as it does for the mean of a normal
     sample. A refit has its own error bar, which decides.
 
     Parameters
     ----------
-    of : NamedConclusion, the middle of the interval
-    interval : float, its probability
+    entries : Entries
+    interval : float or None, the probability of the interval
     side : float, 1 for the upper end, -1 for the lower end
     """
 
-    def __init__(self, of, interval, side):
-        self._of, self._length = of, side * ndtri(0.5 + 0.5 * interval)
-        end = "upper" if side > 0 else "lower"
-        self.text = f"the {end} end of the {100 * interval:g} % interval of {of.text}"
+    def __init__(self, entries, interval=None, side=0.0):
+        self._entries, self._length, self.text = entries, 0.0, entries.text
+        if interval is not None:
+            self._length = side * ndtri(0.5 + 0.5 * interval)
+            end = "upper" if side > 0 else "lower"
+            self.text = f"the {end} end of the {100 * interval:g} % interval of {entries.text}"
 
     def value(self, optima):
-        return float(self._of.value(optima) + self._length * np.sqrt(self._of.variance(optima[0])))
+        value = float(optima[0].fitted.targets[self._entries].flat_value()[0])
+        return value + float(self._length * np.sqrt(self._variance(optima[0]))) if self._length else value
 
     def effects(self, optima):
-        of_middle, variance = self._of.effects(optima), self._of.variance(optima[0])
-        # The weight of a single component is certain.
-        per_variance = 0.5 * self._length / np.sqrt(variance) if variance > 0.0 else 0.0
-        n_rows = optima[0].rows.total_weight
-        return replace(of_middle, bend=per_variance, offset=-2.0 * per_variance * variance / n_rows)
+        gradient = optima[0].fitted.targets[self._entries].transposed_responses(np.ones((1, 1)))
+        functions = _influence(optima[0], gradient)
+        variance = self._variance(optima[0]) if self._length else 0.0
+        if not variance > 0.0:  # The weight of a single component is certain.
+            return RowEffects(functions)
+        per_variance = 0.5 * self._length / np.sqrt(variance)
+        offset = -2.0 * per_variance * variance / optima[0].rows.total_weight
+        return RowEffects(functions, bend=per_variance, offset=offset)
+
+    def _variance(self, optimum):
+        """The posterior variance by linear response."""
+        return float(variance(optimum.fitted.targets[self._entries], optimum.information)[0])
 
 
 class FunctionConclusion(Conclusion):
@@ -293,9 +276,10 @@ def checked_conclusion(estimator, conclusion, threshold, interval):
             "conclusion must be the name of a parameter, such as 'weight[0]' or 'mean[1,x0] - mean[0,x0]', "
             f"or a function of the fitted mixture that returns a number; got {conclusion!r}."
         )
-    targets = estimator._uncertainty.targets
-    named = NamedConclusion(named_entries(conclusion, targets, estimator._feature_names))
+    entries = named_entries(conclusion, estimator._uncertainty.targets, estimator._feature_names)
+    middle = NamedConclusion(entries)
     if interval is None:
-        return named
-    middle = named.value([Optimum(estimator, None)])
-    return IntervalConclusion(named, interval, -1.0 if middle > threshold else 1.0)
+        return middle
+    # The end that faces the threshold.
+    side = -1.0 if middle.value([Optimum(estimator, None)]) > threshold else 1.0
+    return NamedConclusion(entries, interval, side)

@@ -213,6 +213,7 @@ class _State:
     weight : float, their weight
     optima : list of Optimum, without them
     value : float, the number there
+    rest : float, what is left of the way to the threshold, of which all rows have 1
     gain : float, lower bound of the fit to all rows from there, less that of the fit; 0 where not made
     """
 
@@ -220,7 +221,13 @@ class _State:
     weight: float
     optima: list
     value: float
+    rest: float = 1.0
     gain: float = 0.0
+
+    @property
+    def is_changed(self):
+        """Whether the conclusion has changed."""
+        return self.rest <= 0.0
 
 
 class GreedySearch:
@@ -238,9 +245,8 @@ class GreedySearch:
     def __init__(self, conclusion, optima, threshold, units, max_share):
         self.conclusion, self.threshold, self.units = conclusion, threshold, units
         self.base = _State(np.empty(0, dtype=np.intp), 0.0, optima, conclusion.value(optima))
-        self._most_weight = (
-            max_share * units.rows.total_weight * (1.0 + 1e-12)
-        )  # In floats 0.29 * 100 is below 29.
+        # In floats 0.29 * 100 is below 29.
+        self._most_weight = max_share * units.rows.total_weight * (1.0 + 1e-12)
         self._are_many = units.rows.n_samples > _MANY_ROWS
         if self.base.value == threshold:
             raise ValueError(
@@ -256,91 +262,78 @@ class GreedySearch:
 
     def steps(self):
         """Search, and yield after every refit."""
-        yield from itertools.islice(self._search(), MOST_REFITS)
+        search = itertools.chain(self._leave_out(), self._put_back())
+        yield from itertools.islice(search, MOST_REFITS)
         if self.n_refits == MOST_REFITS:
             self.failure = f"{MOST_REFITS} refits were not enough."
-
-    def _search(self):
-        yield from self._leave_out()
-        if self._is_changed(self.state) and not self.is_mode:
-            yield from self._put_back()
-
-    def _rest(self, state):
-        """What is left of the way to the threshold; not positive where the conclusion has changed."""
-        return (state.value - self.threshold) / (self.base.value - self.threshold)
-
-    def _is_changed(self, state):
-        return self._rest(state) <= 0.0
 
     def _ranked(self, effects, passed_over=()):
         """The rows to leave out next, without those that are passed over: `RankedRows`."""
         state = self.state
         excluded = np.union1d(state.left_out, np.asarray(passed_over, dtype=np.intp))
         most_weight = self._most_weight - state.weight
-        return self.units.ranked(effects, self._scale, excluded, self._rest(state), most_weight)
+        return self.units.ranked(effects, self._scale, excluded, state.rest, most_weight)
 
     def _leave_out(self):
         """Leave out the first of the ranked, until the conclusion changes or nothing more can be done.
 
-        Where the first alone cannot go, it is passed over.
+        Half as many are tried where these cannot go, and so on. Where the first alone cannot, it is passed
+        over.
         """
         ranked, effects, passed_over = self.ranked, self._effects_of_base, []
         share = 1.0 if self._are_many else _SHARE_OF_STEP
         while ranked is not None and len(ranked) and len(passed_over) <= _MOST_PASSED_OVER:
-            of_these, before = share if ranked.are_enough else _SHARE_OF_STEP, self.state
-            trial, predicted = yield from self._first_that_can_go(
-                ranked, int(np.ceil(of_these * len(ranked)))
-            )
-            if self.is_mode:
-                return
+            before, trial = self.state, None
+            n = int(np.ceil((share if ranked.are_enough else _SHARE_OF_STEP) * len(ranked)))
+            while trial is None and n:
+                left_out = np.union1d(before.left_out, ranked.numbers[:n])
+                predicted = ranked.effects[:n].sum()
+                trial = yield from self._tried(left_out, before.weight + ranked.weights[:n].sum())
+                if self.is_mode:
+                    return
+                n //= 2
             if trial is None:
                 passed_over.append(ranked.numbers[0])
             else:
                 self._accept(trial)
-                error = abs((self._rest(before) - self._rest(trial)) / predicted - 1.0)
+                if trial.is_changed:
+                    return
+                error = abs((before.rest - trial.rest) / predicted - 1.0)
                 if self.units.rows.n_samples > _SOME_ROWS:
                     share = max(_EXACT / max(error, _EXACT), _SHARE_OF_STEP)
-                effects = None if self._is_changed(trial) else self._effects()
+                effects = self._effects()
             ranked = None if effects is None else self._ranked(effects, passed_over)
-
-    def _first_that_can_go(self, ranked, n):
-        """The state without the first n of the ranked, or half as many and so on, and the predicted step.
-
-        The state is None where not even the first alone can go.
-        """
-        state, trial, predicted = self.state, None, 0.0
-        while trial is None and n and not self.is_mode:
-            left_out = np.union1d(state.left_out, ranked.numbers[:n])
-            predicted = ranked.effects[:n].sum()
-            trial = yield from self._tried(left_out, state.weight + ranked.weights[:n].sum())
-            n //= 2
-        return trial, predicted
 
     def _put_back(self):
         """Put back those of the smallest effects, in halving blocks, while the conclusion stays changed.
 
         Where few rows are left out, each is then tried by itself, so that no single one can be spared.
         """
-        effects = self._effects()
-        while effects is not None and len(self.state.left_out) > 1:
+        while self.state.is_changed and not self.is_mode and len(self.state.left_out) > 1:
+            effects = self._effects()
+            if effects is None:
+                return
             some = self.units.some(effects, self._scale, self.state.left_out)
-            n_predicted = int(np.sum(np.cumsum(some.effects[::-1]) < -self._rest(self.state)))
-            n = n_predicted if self._are_many else max(n_predicted, 1)
-            n, places = min(n, len(some) - 1), np.arange(len(some))
-            blocks = [places[-(n >> k) :] for k in range(min(n, 1) if self._are_many else n.bit_length())]
+            n_predicted = int(np.sum(np.cumsum(some.effects[::-1]) < -self.state.rest))
+            n, places = min(n_predicted, len(some) - 1), np.arange(len(some))
+            sizes = [n] if n else []
+            if not self._are_many:
+                sizes = [max(n, 1) >> k for k in range(max(n, 1).bit_length())]
+            blocks = [places[-size:] for size in sizes]
             if len(some) <= _FEW and self.units.rows.n_samples <= _SOME_ROWS:
                 blocks.extend(places[-2::-1])
             for block in blocks:
                 kept = np.delete(places, block)
                 trial = yield from self._tried(np.sort(some.numbers[kept]), some.weights[kept].sum())
-                if trial is not None and self._is_changed(trial):
+                if trial is not None and trial.is_changed:
                     break
                 if self.is_mode:
                     return
             else:
                 return
             self._accept(trial)
-            effects = None if self._are_many else self._effects()
+            if self._are_many:
+                return
 
     def _accept(self, trial):
         self.state, self.failure = trial, ""
@@ -354,7 +347,7 @@ class GreedySearch:
         """
         trial = self._refitted(self.base, left_out, weight)
         yield
-        if trial is None or not self._is_changed(trial):
+        if trial is None or not trial.is_changed:
             return trial
         all_again = self._refitted(trial, self.base.left_out, 0.0)
         yield
@@ -363,7 +356,7 @@ class GreedySearch:
         # A conclusion may compare two mixtures: that whose lower bound has changed most has moved.
         pairs = zip(all_again.optima, self.base.optima, strict=True)
         trial.gain = max((one.lower_bound - other.lower_bound for one, other in pairs), key=abs)
-        if not self._is_changed(all_again):
+        if not all_again.is_changed:
             return trial
         self.is_mode = trial.gain > 0.0
         if self.is_mode:
@@ -375,13 +368,15 @@ class GreedySearch:
         return None
 
     def _refitted(self, start, left_out, weight):
-        """The state without some rows or groups, climbed to from another state; None where there is none."""
+        """The state without some rows or groups, reached from another state; None where there is none."""
         self.n_refits += 1
-        factors = self.units.factors(left_out)
+        rows = self.units.rows.reweighted(self.units.factors(left_out))
         with self._failures_kept():
-            optima = [optimum.refitted(factors) for optimum in start.optima]
+            optima = [optimum.refitted(rows) for optimum in start.optima]
             if all(optimum.fit.converged for optimum in optima):
-                return _State(left_out, weight, optima, self.conclusion.value(optima))
+                value = self.conclusion.value(optima)
+                rest = (value - self.threshold) / (self.base.value - self.threshold)
+                return _State(left_out, weight, optima, value, rest)
             self.failure = "the refit did not converge."
         return None
 
@@ -400,7 +395,7 @@ class GreedySearch:
             self.failure = str(error).partition(" (a)")[0]
 
     def result(self):
-        """What was found: DecidingRows."""
+        """What the search has ended with: DecidingRows."""
         base, state, threshold = self.base, self.state, self.threshold
         some = self.units.some(self._effects_of_base, self._scale, state.left_out)
         way = threshold - base.value
@@ -409,7 +404,7 @@ class GreedySearch:
             conclusion=self.conclusion.text,
             threshold=threshold,
             value=base.value,
-            found=self._is_changed(state) and not self.is_mode,
+            found=state.is_changed and not self.is_mode,
             rows=rows,
             groups=groups,
             share=float(some.weights.sum() / self.units.rows.total_weight),
@@ -420,7 +415,7 @@ class GreedySearch:
             first_order_rows=len(self.ranked) if self.ranked.are_enough else None,
             is_mode=self.is_mode,
             mode_gain=state.gain,
-            failure="" if self._is_changed(state) else self.failure,
+            failure="" if state.is_changed else self.failure,
             n_refits=self.n_refits,
             path=np.array(self.path).reshape(-1, 2),
             first_order_path=base.value + way * np.concatenate([[0.0], self.ranked.effects.cumsum()]),

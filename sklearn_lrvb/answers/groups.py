@@ -91,7 +91,7 @@ def sums_by_group(rows, posterior, groups, tracked=untracked):
     groups : RowGroups, along the rows
     tracked : Tracked, through which the batches are gone
     """
-    frames, size = posterior.model.own_frames(posterior), posterior.n_coefficients
+    frames, size = posterior.model.frames(posterior), posterior.n_coefficients
     places = batches(len(groups), 8 * size)
     for place in tracked(places, len(places)):
         total = rows.total(functools.partial(_sums_of_block, frames, place), along=groups.codes)
@@ -171,7 +171,7 @@ def groups_that_count(rows, posterior, groups):
     ValueError
         A stratum has fewer than two of them, or a component that holds rows has next to none of a second one.
     """
-    of_block = functools.partial(_counts_of_block, posterior.model.own_frames(posterior), len(groups))
+    of_block = functools.partial(_counts_of_block, posterior.model.frames(posterior), len(groups))
     counts = rows.total(of_block, along=groups.codes).of_all()
     chosen = groups.chosen(counts.sum(axis=1) > 0)
     _refuse_components_of_one_group(counts[:, : posterior.n_components], groups.names)
@@ -241,7 +241,7 @@ def _leverage_of_rows(rows, uncertainty, information):
     else:  # Positions at random, because evenly spaced rows may agree with a period of the weights.
         some = rows.at(np.sort(np.random.RandomState(0).uniform(0.0, rows.total_weight, n_rows)))[1]
     posterior, total = uncertainty.fitted.posterior, 0.0
-    frames = posterior.model.own_frames(posterior)
+    frames = posterior.model.frames(posterior)
     for block in some.blocks(2 * 8 * size):
         sources = sources_of_weights(frames, block)
         with uncertainty.source.threads():

@@ -76,7 +76,7 @@ def weight_influence_of_few_rows(rows, uncertainty, target, entries, out, tracke
     posterior = uncertainty.fitted.posterior
     information, frames = (
         uncertainty.source.information(rows.n_samples),
-        posterior.model.own_frames(posterior),
+        posterior.model.frames(posterior),
     )
     # Solving may itself pass over the training rows in threads, so that it cannot run inside a pass over
     # these. The sources and solutions of a row take D numbers each.
@@ -89,11 +89,11 @@ def weight_influence_of_few_rows(rows, uncertainty, target, entries, out, tracke
 
 def sources_of_weights(frames, block):
     """g of all rows of a block, given the own frames of a posterior: (D, n)."""
-    posterior, features_of = frames.posterior, frames.posterior.model.features
+    posterior = frames.posterior
     expectation = expect_of_counted(frames, block)
     sources = np.zeros((posterior.n_coefficients, block.n_rows))
     for k, r in enumerate(expectation.responsibilities):
-        features = features_of(posterior, expectation.framed, k)
+        features = frames.features(expectation.framed, k)
         sources[posterior.coefficients_of_labels[k]] += r * features
     return sources
 

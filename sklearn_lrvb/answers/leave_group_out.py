@@ -8,8 +8,9 @@ for the other rows moves the statistics by
 
 and the group's rows are scored exactly at the posterior with these statistics. It is the step of
 `leave_one_out`, for many rows at once. With I_g = B C' the solution needs M^-1 S_g and M^-1 B alone
-(Woodbury's identity), where B = C has up to K - 1 columns for every row (`MixtureModel.missing_columns`). For
-groups of more rows than that pays for, and for rows with holes or scales, B is I_g itself and C = I.
+(Woodbury's identity), where B = C has up to K - 1 columns for every row
+(`MixtureInformation.missing_columns`). For groups of more rows than that pays for, and for rows with missing
+values or scales, B is I_g itself and C = I.
 
 As for single rows, the change of the scores by the response of the other rows says how far off one step may
 be. Groups above the threshold of single rows are refitted while there is time (`leave_one_out`).
@@ -40,7 +41,7 @@ def scores_without_group(group, posterior, information):
     distance : float, in nats, the largest change of a score by the response of the other rows; infinite where
         only one of the steps, with and without this response, leads to a posterior, and NaN where none does
     """
-    counted, frames = group.reweighted(group.which_count()), posterior.model.own_frames(posterior)
+    counted, frames = group.reweighted(group.which_count()), posterior.model.frames(posterior)
     statistics = counted.total(functools.partial(_statistics, frames), Workload(len(information)))
     of_others = _response(counted, posterior, information, statistics)
     change = information.complete.solve(of_others[:, None])[:, 0]
@@ -67,9 +68,9 @@ def _statistics(frames, block):
 def _response(group, posterior, information, statistics):
     """(M + I_g)^-1 S_g, (D,)."""
     is_large = group.n_samples * (posterior.n_labels - 1) > len(information)
-    columns = None if is_large else posterior.model.missing_columns(group, posterior)
+    columns = None if is_large else posterior.model.information(posterior).missing_columns(group)
     if columns is None:
-        missing = posterior.model.missing_information(group, posterior)
+        missing = posterior.model.information(posterior).missing(group)
         solved = information.solve(np.column_stack([statistics, missing]))
         return np.linalg.solve(np.eye(len(missing)) + solved[:, 1:], solved[:, 0])
     root = columns.product(np.eye(len(columns)))

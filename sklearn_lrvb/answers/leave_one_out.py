@@ -84,9 +84,8 @@ def one_steps(responses, block):
     changes[:, of_labels] -= np.einsum("nk,nkl->nl", r.T, covariances[:, of_labels])[:, None, :]
     system = np.eye(by_row.shape[1]) + counts[:, None, None] * by_row[:, :, None] * changes
     left_out = -counts * np.linalg.solve(system, source[:, :, None])[:, :, 0].T
-    model, resting = posterior.model, posterior.model.block_statistics(posterior, framed)
-    step = model.scores_at(posterior, expectation, responding, left_out)
-    alone = model.scores_at(posterior, expectation, resting, -counts * r)
+    step = responses.scores_at(expectation, responding, left_out)
+    alone = responses.scores_at(expectation, responses.resting(framed), -counts * r)
     expected_counts, of_components = posterior.counts[:, None], r[: posterior.n_components]
     shares = np.zeros_like(of_components)
     np.divide(of_components, expected_counts, out=shares, where=expected_counts > 0)

@@ -137,28 +137,107 @@ class NumberOfClusters:
         """What was found, in sentences."""
         if self.criteria[0] not in self.best_:
             return f"No fit has a value of {CRITERIA[self.criteria[0]]}: see notes."
-        return " ".join(filter(None, self._remarks()))
-
-    def _remarks(self):
-        """The sentences of the verdict; those that do not apply are empty."""
-        of_columns = self.estimators_[self.best]._column_notes
-        if len(self.n_components) == 1:
-            return [self._range(), self._troubles(), *of_columns]
-        return [
-            self._answer(),
-            self._held(),
-            self._doubt(),
-            self._flip(),
-            self._otherwise(),
-            self._range(),
-            self._troubles(),
-            *of_columns,
-        ]
+        said = []
+        if len(self.n_components) > 1:
+            said = [self._answer(), self._clusters_with_rows(), self._doubt(), self._nearest_prior()]
+            said.append(self._under_another_prior())
+        said += [self._range(), self._troubles(), *self.estimators_[self.best]._column_notes]
+        return " ".join(filter(None, said))
 
     @property
     def _is_at_edge(self):
         """Whether the best number is the largest of several that have a fit: larger ones may be better."""
         return len(self.n_components) > 1 and self.best == max(self.estimators_)
+
+    def _answer(self):
+        best, shares = self.best, self.probabilities
+        plural = "s" * (best != 1)
+        if not shares:
+            return f"{best} component{plural} by {CRITERIA[self.criteria[0]]}."
+        others = [k for k in shares if k != best and shares[k] >= _LEAST_TOLD]
+        others = ", ".join(f"{k}: {shares[k]:.2f}" for k in sorted(others, key=lambda k: -shares[k]))
+        share = _probability(shares[best])
+        if self._is_at_edge:
+            told = f"{share}; {others}" if others else share
+            answer = f"At least {best} clusters: the largest number compared is the most probable ({told})."
+        else:
+            told = f"{share} ({others})" if others else share
+            answer = f"{best} cluster{plural} with probability {told}."
+        return answer if shares[best] >= 0.5 else f"Undecided: {answer[0].lower()}{answer[1:]}"
+
+    def _clusters_with_rows(self):
+        """What a number of components means whose fit, or whose draws, have rows in fewer."""
+        if self.occupied is None:
+            return ""
+        best, held = self.best, int(self.occupied.argmax()) + 1
+        n_fitted = int(self.n_occupied[self.n_components == best][0])
+        if held != best:
+            share = _probability(self.occupied[held - 1])
+            return f"The number of clusters that hold rows is most probably {held} ({share})."
+        if n_fitted == best:
+            return ""
+        told = f"{best} clusters are known by Markov chains alone, as are their rows in partition_posterior."
+        if self._draws[best][0] is None:
+            told = f"the probability of {best} clusters is a guess."
+        return f"No fit has rows in all {best} components, the best one in {n_fitted}: {told}"
+
+    def _doubt(self):
+        if self.reliable in (None, True):
+            return ""
+        error = np.nanmax(self.probability_errors)
+        return f"These probabilities are rough, with standard errors of up to {error:.2f}."
+
+    def _nearest_prior(self):
+        """Which change of an argument of the prior would, to first order, make another number as probable."""
+        if self.prior_slopes is None:
+            return ""
+        best, names = int(np.nanargmax(self.log_evidence)), [*self.prior_slopes]
+        slopes = np.array([*self.prior_slopes.values()])
+        if not np.isfinite(slopes[:, best]).all():
+            return ""  # There are no draws to tell it by.
+        gaps = self.log_evidence[best] - self.log_evidence
+        falls = slopes - slopes[:, [best]]  # How fast the gaps shrink in the logarithm of the argument.
+        least = next(iter(self.estimators_.values()))._uncertainty.fitted.least_prior_factors
+        least = np.array([[least.get(name, 0.0)] for name in names])
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            changes = np.where(gaps > 0, gaps / falls, np.inf)
+            # Where there are no draws a change is NaN, and not possible.
+            changes = np.where(np.exp(changes) > least, changes, np.inf)
+        argument, other = np.unravel_index(np.abs(changes).argmin(), changes.shape)
+        change = changes[argument, other]
+        if not abs(change) < np.log(_LARGEST_FACTOR):
+            return (
+                f"A factor below {_LARGEST_FACTOR:g} of any single argument of the prior would not change "
+                "the most probable number, to first order."
+            )
+        is_told = abs(change) > _TINY
+        changed = f"{np.exp(change):.2g} times what it is" if is_told else "changed by less than 5 %"
+        return f"{self.n_components[other]} would be about as probable if {names[argument]} were {changed}."
+
+    def _under_another_prior(self):
+        other = self.another_prior
+        if other is None:
+            return ""
+        share = other.probabilities[other.best]
+        undecided = "undecided, " if share < 0.5 else ""
+        _, words = next(iter(self.estimators_.values()))._another_prior()
+        return (
+            f"Under another prior ({words}): {undecided}{'at least ' * other._is_at_edge}"
+            f"{other.best} with probability {_probability(share)}{'' if other.reliable else ' (rough)'}."
+        )
+
+    def _range(self):
+        """Whether larger numbers may be better than all that were compared."""
+        largest = int(self.n_components[-1])
+        if len(self.n_components) == 1:
+            return f"{largest} was the only number asked for: ask for others."
+        if self.stopped or largest not in self.estimators_:
+            return self.stopped  # Or `_troubles` says that there is no fit.
+        compared = [own for own in (self, self.another_prior) if own is not None]
+        if self._is_at_edge or any(own.probabilities.get(largest, 0.0) >= PROBABLE for own in compared):
+            more = f"n_components=range(1, {2 * largest + 1})"
+            return f"{largest} was the largest number compared: ask for more, by {more}."
+        return ""
 
     def _troubles(self):
         """Fits that were missed, or failed."""
@@ -171,103 +250,6 @@ class NumberOfClusters:
         if failed:
             parts.append(f"There is no fit of {' and '.join(failed)}: see notes.")
         return " ".join(parts)
-
-    def _answer(self):
-        numbers, best = self.n_components.tolist(), self.best
-        plural = "s" * (best != 1)
-        if "probability" not in self.scores:
-            return f"{best} component{plural} by {CRITERIA[self.criteria[0]]}."
-        shares = self.probabilities
-        others = [k for k in numbers if k != best and shares[k] >= _LEAST_TOLD]
-        told = ", ".join(f"{k}: {shares[k]:.2f}" for k in sorted(others, key=lambda k: -shares[k]))
-        told = f" ({told})" if told else ""
-        share = _probability(shares[best])
-        if self._is_at_edge:
-            others = f"; {told[2:]}" if told else ")"
-            largest = "the largest number compared is the most probable"
-            found = f"At least {best} clusters: {largest} ({share}{others}."
-        else:
-            found = f"{best} cluster{plural} with probability {share}{told}."
-        return found if shares[best] >= 0.5 else f"Undecided: {found[0].lower()}{found[1:]}"
-
-    def _held(self):
-        """What a number of components means whose fit, or whose draws, have rows in fewer."""
-        if self.occupied is None:
-            return ""
-        best, held = self.best, int(self.occupied.argmax()) + 1
-        n_fitted, parts = int(self.n_occupied[self.n_components == best][0]), []
-        if held != best:
-            share = _probability(self.occupied[held - 1])
-            parts.append(f"The number of clusters that hold rows is most probably {held} ({share}).")
-        elif n_fitted < best:
-            told = (
-                f"{best} clusters are known by Markov chains alone, as are their rows in partition_posterior."
-            )
-            if self._draws[best][0] is None:
-                told = f"the probability of {best} clusters is a guess."
-            parts.append(f"No fit has rows in all {best} components, the best one in {n_fitted}: {told}")
-        return " ".join(parts)
-
-    def _doubt(self):
-        if self.reliable in (None, True):
-            return ""
-        error = np.nanmax(self.probability_errors)
-        return f"These probabilities are rough, with standard errors of up to {error:.2f}."
-
-    def _flip(self):
-        """Which change of an argument of the prior would, to first order, make another number as probable."""
-        if self.prior_slopes is None:
-            return ""
-        best = int(np.nanargmax(self.log_evidence))
-        if not all(np.isfinite(slopes[best]) for slopes in self.prior_slopes.values()):
-            return ""  # There are no draws to tell it by.
-        fit, found = next(iter(self.estimators_.values())), []
-        gaps = self.log_evidence[best] - self.log_evidence
-        least = fit._uncertainty.fitted.least_prior_factors
-        for name, slopes in self.prior_slopes.items():
-            falls = slopes - slopes[best]  # How fast the gaps shrink in the logarithm of the argument.
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                changes = np.where(gaps > 0, gaps / falls, np.inf)
-                is_possible = np.exp(changes) > least.get(name, 0.0)  # NaN, without draws, is not.
-            changes = np.where(is_possible, changes, np.inf)
-            nearest = int(np.abs(changes).argmin())
-            found.append((abs(changes[nearest]), changes[nearest], name, int(self.n_components[nearest])))
-        size, change, name, other = min(found)
-        if not size < np.log(_LARGEST_FACTOR):
-            return (
-                f"A factor below {_LARGEST_FACTOR:g} of any single argument of the prior would not change "
-                "the most probable number, to first order."
-            )
-        changed = f"{np.exp(change):.2g} times what it is" if size > _TINY else "changed by less than 5 %"
-        return f"{other} would be about as probable if {name} were {changed}."
-
-    def _range(self):
-        """Whether larger numbers may be better than all that were compared."""
-        largest = int(self.n_components[-1])
-        if len(self.n_components) == 1:
-            return f"{largest} was the only number asked for: ask for others."
-        if self.stopped or largest not in self.estimators_:
-            return self.stopped  # Or `_troubles` says that there is no fit.
-        is_probable = any(
-            found is not None and found.probabilities.get(largest, 0.0) >= PROBABLE
-            for found in (self, self.another_prior)
-        )
-        if self._is_at_edge or is_probable:
-            more = f"n_components=range(1, {2 * largest + 1})"
-            return f"{largest} was the largest number compared: ask for more, by {more}."
-        return ""
-
-    def _otherwise(self):
-        other = self.another_prior
-        if other is None:
-            return ""
-        share = other.probabilities[other.best]
-        undecided = "undecided, " if share < 0.5 else ""
-        _, words = next(iter(self.estimators_.values()))._another_prior()
-        return (
-            f"Under another prior ({words}): {undecided}{'at least ' * other._is_at_edge}"
-            f"{other.best} with probability {_probability(share)}{'' if other.reliable else ' (rough)'}."
-        )
 
     def partition_posterior(
         self,
@@ -329,59 +311,58 @@ class NumberOfClusters:
         return (
             sources,
             f"In proportion to P(K | X) ({numbers}).",
-            " ".join(filter(None, [of_number, self._flip(), self._range()])),
+            " ".join(filter(None, [of_number, self._nearest_prior(), self._range()])),
         )
 
     # The table.
 
     def _table(self):
-        """Header, and for every fit its cells, the places of the best ones, and a remark."""
-        columns = {"K": [f"{k}" for k in self.n_components]}
-        places = {}  # Of the columns of criteria.
+        """Names of the columns; for every fit its cells, each with whether it is the best, and a remark."""
+        columns = [("K", [f"{k}" for k in self.n_components], None)]  # Name, cells, and criterion.
         if "probability" in self.scores:
-            places["probability"] = len(columns)
-            columns["P(K | X)"] = _numbers(self.scores["probability"], ".3f")
+            columns.append(("P(K | X)", _numbers(self.scores["probability"], ".3f"), "probability"))
             if self.another_prior is not None:
-                columns["other prior"] = _numbers(self.another_prior.scores["probability"], ".3f")
-            columns["log evidence"] = _with_errors(self.log_evidence, self.log_evidence_error, ".1f")
-        places["lower_bound"] = len(columns)
-        columns["lower bound"] = _numbers(self.scores["lower_bound"])
+                columns.append(
+                    ("other prior", _numbers(self.another_prior.scores["probability"], ".3f"), None)
+                )
+            cells = _numbers(self.log_evidence, ".1f", self.log_evidence_error)
+            columns.append(("log evidence", cells, None))
+        columns.append(("lower bound", _numbers(self.scores["lower_bound"], ".1f"), "lower_bound"))
         if "leave_one_out" in self.scores:
             scores = self.scores["leave_one_out"]
-            places["leave_one_out"] = len(columns)
-            columns["leave-one-out"] = _numbers(scores)
+            columns.append(("leave-one-out", _numbers(scores, ".1f"), "leave_one_out"))
             below = scores - np.fmax.reduce(scores)  # NaN where all are.
-            columns["difference"] = _with_errors(below, self.leave_one_out_std_error, "z.1f")
-        columns["occupied"] = [f"{n}" for n in self.n_occupied]
+            columns.append(("difference", _numbers(below, "z.1f", self.leave_one_out_std_error), None))
+        columns.append(("occupied", [f"{n}" for n in self.n_occupied], None))
         rows = []
         for i, k in enumerate(self.n_components.tolist()):
-            best = {places[criterion] for criterion, number in self.best_.items() if number == k}
             remarks = ["not converged"] * (not self.converged[i])
             remarks += ["no strict optimum"] * (not self.strict_optimum[i])
             remarks += ["better one missed"] * (k in self.missed)
             is_told = self.probabilities.get(k, 0.0) >= _LEAST_TOLD
             remarks += ["fewer in the fit"] * bool(is_told and self.n_occupied[i] < k)
             remarks = remarks or ["see notes"] * (k in self.notes)
-            remark = "failed" if k not in self.estimators_ else ", ".join(remarks)
-            rows.append(([column[i] for column in columns.values()], best, remark))
-        return list(columns), rows
+            remark = ", ".join(remarks) if k in self.estimators_ else "failed"
+            rows.append(([(own[i], self.best_.get(criterion) == k) for _, own, criterion in columns], remark))
+        return [name for name, _, _ in columns], rows
 
     def __repr__(self) -> str:
-        header, rows = self._table()
-        lines = [([name + " " for name in header], "")]
-        for cells, best, remark in rows:
-            lines.append(([cell + ("*" if j in best else " ") for j, cell in enumerate(cells)], remark))
+        names, rows = self._table()
+        lines = [([f"{name} " for name in names], "")]
+        lines += [
+            ([cell + ("*" if is_best else " ") for cell, is_best in cells], remark) for cells, remark in rows
+        ]
         widths = [max(map(len, column)) for column in zip(*(cells for cells, _ in lines), strict=True)]
         table = ["  ".join([*map(str.rjust, cells, widths), remark]).rstrip() for cells, remark in lines]
         said = textwrap.wrap(f"{type(self).__name__}: {self.verdict}", _WIDTH, subsequent_indent="  ")
         return "\n".join([*said, *table])
 
     def _repr_html_(self) -> str:
-        header, rows = self._table()
-        head = "".join(f"<th {_NUMBER}>{html.escape(name)}</th>" for name in header)
+        names, rows = self._table()
+        head = "".join(f"<th {_NUMBER}>{html.escape(name)}</th>" for name in names)
         body = ""
-        for cells, best, remark in rows:
-            shown = [f"<b>{cell}</b>" if j in best else cell for j, cell in enumerate(cells)]
+        for cells, remark in rows:
+            shown = [f"<b>{cell}</b>" if is_best else cell for cell, is_best in cells]
             numbers = "".join(f"<td {_NUMBER}>{cell}</td>" for cell in shown)
             said = f"<td {_REMARK}>{html.escape(remark)}</td>" if remark else ""
             body += f"<tr>{numbers}{said}</tr>"
@@ -400,12 +381,10 @@ def _probability(share):
     return f"{share:.2f}" if share < 0.995 else "above 0.99"
 
 
-def _numbers(values, form=".1f"):
-    return ["" if np.isnan(value) else f"{value:{form}}" for value in values]
-
-
-def _with_errors(values, errors, form):
-    return [
-        "" if np.isnan(value) else f"{value:{form}} \N{PLUS-MINUS SIGN} {error:.1f}"
-        for value, error in zip(values, errors, strict=True)
-    ]
+def _numbers(values, form, errors=None):
+    """Numbers as text, with their standard errors if there are any; empty where there is none."""
+    errors = (
+        [""] * len(values) if errors is None else [f" \N{PLUS-MINUS SIGN} {error:.1f}" for error in errors]
+    )
+    pairs = zip(values, errors, strict=True)
+    return ["" if np.isnan(value) else f"{value:{form}}{error}" for value, error in pairs]

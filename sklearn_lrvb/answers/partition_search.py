@@ -43,6 +43,7 @@ class DrawnPartitions:
     ----------
     labels : int array (S, N), from zero; -1 for noise
     has_noise : bool, default=False, whether rows may be noise
+    n_components : int or None, largest number of labels without noise; None is that of labels with rows
 
     Attributes
     ----------
@@ -52,17 +53,14 @@ class DrawnPartitions:
     h, slopes : (N + 1,) and (N,), h(n) and h(n + 1) - h(n)
     """
 
-    def __init__(self, labels, has_noise=False):
+    def __init__(self, labels, has_noise=False, n_components=None):
         self.labels, self.has_noise = labels, has_noise
-        (self.n_draws, self.n_rows), self.n_labels = labels.shape, int(labels.max()) + 1 + has_noise
-        first = self.n_labels * np.arange(self.n_draws)
-        self.places = labels.T % self.n_labels + first
-        n_places = self.n_draws * self.n_labels
-        starts = np.arange(0, self.places.size + 1, self.n_draws)
-        entries = np.ones(self.places.size), self.places.ravel(), starts
-        self.one_hot = sparse.csr_array(entries, (self.n_rows, n_places))
-        sizes = np.bincount(self.places.ravel(), minlength=n_places)
-        self.sizes = sizes.reshape(self.n_draws, self.n_labels)
+        self.n_labels = (int(labels.max()) + 1 if n_components is None else n_components) + has_noise
+        self.n_draws, self.n_rows = labels.shape
+        self.places = labels.T.astype(np.intp) % self.n_labels + self.n_labels * np.arange(self.n_draws)
+        entries = np.ones(labels.size), self.places.ravel(), np.arange(0, labels.size + 1, self.n_draws)
+        self.one_hot = sparse.csr_array(entries, (self.n_rows, self.n_draws * self.n_labels))
+        self.sizes = self.one_hot.sum(axis=0).astype(np.intp).reshape(self.n_draws, self.n_labels)
         counts = np.arange(self.n_rows + 1)
         self.h = xlogy(counts, counts)
         self.slopes = np.diff(self.h)
@@ -104,7 +102,7 @@ class GrowingPartition:
     ----------
     drawn : DrawnPartitions
     most : int, number of clusters from which on no row starts a new one
-    n_clusters : int, default=1, for which there is room at first
+    clusters : int array (N,) or None, the cluster of every row at first; None puts none into any
 
     Attributes
     ----------
@@ -112,44 +110,27 @@ class GrowingPartition:
     sizes : int array (L,)
     """
 
-    def __init__(self, drawn, most, n_clusters=1):
+    def __init__(self, drawn, most, clusters=None):
         self._drawn, self._most = drawn, most
-        self.clusters = np.full(drawn.n_rows, -1)
-        self.sizes = np.zeros(n_clusters + 1, dtype=np.intp)
-        self._counts = np.zeros((drawn.sizes.size, n_clusters + 1), dtype=np.int32)
-        self._slopes = np.zeros(self._counts.shape)  # At the counts; the slope at zero is zero.
-        # Means over draws, of every row the slope at its label, and the sum of h. Columns of clusters that
-        # have changed are stale, and computed anew when they are asked for.
-        self._mean_slopes, self._mean_h = np.zeros((drawn.n_rows, n_clusters + 1)), np.zeros(n_clusters + 1)
-        self._stale = np.zeros(n_clusters + 1, dtype=bool)
-
-    def _summed(self):
-        """The means over draws of all clusters: (N, L) and (L,)."""
-        drawn, stale = self._drawn, np.flatnonzero(self._stale)
-        self._mean_slopes[:, stale] = drawn.means(self._slopes[:, stale])
-        self._mean_h[stale] = drawn.h[self._counts[:, stale]].sum(axis=0) / drawn.n_draws
-        self._stale[stale] = False
-        return self._mean_slopes, self._mean_h
+        self.clusters = np.full(drawn.n_rows, -1) if clusters is None else clusters.copy()
+        room = self.clusters.max() + 2
+        self.sizes = np.bincount(self.clusters + 1, minlength=room + 1)[1:]
+        self._counts = drawn.overlaps(self.clusters, room).reshape(-1, room)
 
     @property
     def loss(self):
         """N times the mean variation of information, up to what depends on the draws alone."""
-        return self._drawn.h[self.sizes].sum() - 2.0 * self._summed()[1].sum()
+        drawn = self._drawn
+        return drawn.h[self.sizes].sum() - 2.0 * drawn.h[self._counts].sum() / drawn.n_draws
 
     def put(self, row, cluster, sign=1):
         """Put a row into a cluster; with sign -1, take it out."""
-        places = self._drawn.places[row]
-        counts = self._counts[places, cluster] + sign
-        self._counts[places, cluster] = counts
-        # There is no slope at N, which is not asked for.
-        self._slopes[places, cluster] = self._drawn.slopes.take(counts, mode="clip")
+        self._counts[self._drawn.places[row], cluster] += sign
         self.sizes[cluster] += sign
         self.clusters[row] = cluster if sign > 0 else -1
-        self._stale[cluster] = True
         if self.sizes.all():
-            for name in ("sizes", "_counts", "_slopes", "_mean_slopes", "_mean_h", "_stale"):
-                table = getattr(self, name)
-                setattr(self, name, np.concatenate([table, np.zeros_like(table)], axis=-1))
+            self.sizes = np.append(self.sizes, np.zeros_like(self.sizes))
+            self._counts = np.concatenate([self._counts, np.zeros_like(self._counts)], axis=1)
 
     @property
     def is_full(self):
@@ -158,8 +139,9 @@ class GrowingPartition:
 
     def place(self, row, most=np.inf):
         """Put a row that is in no cluster where it fits best; once there are `most`, not into a new one."""
-        sums = self._slopes.take(self._drawn.places[row], axis=0).sum(axis=0)
-        costs = self._drawn.slopes[self.sizes] - 2.0 * sums / self._drawn.n_draws
+        drawn = self._drawn
+        sums = drawn.slopes.take(self._counts[drawn.places[row]], mode="clip").sum(axis=0)
+        costs = drawn.slopes[self.sizes] - 2.0 * sums / drawn.n_draws
         if self.is_full or np.count_nonzero(self.sizes) >= most:
             costs[self.sizes == 0] = np.inf
         self.put(row, int(costs.argmin()))
@@ -168,7 +150,9 @@ class GrowingPartition:
         """What is gained by moving each row to where it fits best, at least zero, (N,)."""
         drawn, rows = self._drawn, np.arange(self._drawn.n_rows)
         used, own = np.unique(self.clusters, return_inverse=True)
-        costs = drawn.slopes.take(self.sizes[used], mode="clip") - 2.0 * self._summed()[0][:, used]
+        # There is no slope at N, which only a row of that cluster would ask for.
+        mean_slopes = drawn.means(drawn.slopes.take(self._counts[:, used], mode="clip"))
+        costs = drawn.slopes.take(self.sizes[used], mode="clip") - 2.0 * mean_slopes
         # In its own cluster a row is not counted.
         without = drawn.slopes[self._counts[drawn.places, self.clusters[:, None]] - 1].mean(axis=1)
         costs[rows, own] = drawn.slopes[self.sizes[self.clusters] - 1] - 2.0 * without
@@ -227,9 +211,7 @@ def closest_partition(drawn, random_state, tracked=untracked, most=None):
 
 def improved_partition(drawn, clusters, random_state):
     """A partition that a search finds from a given one, with as many clusters at most: int array (N,)."""
-    partition = GrowingPartition(drawn, clusters.max() + 1, clusters.max() + 1)
-    for row, cluster in enumerate(clusters):
-        partition.put(row, cluster)
+    partition = GrowingPartition(drawn, clusters.max() + 1, clusters)
     partition.settle()
     partition.shake(random_state)
     return numbered_by_size(partition.clusters)

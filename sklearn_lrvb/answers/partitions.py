@@ -28,7 +28,7 @@ from sklearn_lrvb.answers.partition_search import (
 from sklearn_lrvb.mixture.model import occupied
 from sklearn_lrvb.reports.sentence import SentenceAndNumbers
 from sklearn_lrvb.rows import untracked
-from sklearn_lrvb.sampling.row_labels import RandomLabels, label_draws
+from sklearn_lrvb.sampling.random_assignments import RandomLabels, label_draws
 
 UNSURE = 0.8  # Certainty below which a row is called unsure of its cluster.
 _LEVEL = 0.95  # Probability of the credible ball.
@@ -180,14 +180,15 @@ class PartitionPosterior(SentenceAndNumbers):
         if rows.ndim != 1 or rows.dtype.kind not in "iu":
             raise ValueError(f"rows must be a list of numbers of rows, got {rows!r}.")
         places = np.searchsorted(self.sampled_rows, rows)
-        found = self.sampled_rows.take(places, mode="clip") == rows
-        if not found.all():
+        is_sampled = self.sampled_rows.take(places, mode="clip") == rows
+        if not is_sampled.all():
             raise ValueError(
-                f"Row {rows[~found][0]} is not among the {len(self.sampled_rows)} rows with draws, "
+                f"Row {rows[~is_sampled][0]} is not among the {len(self.sampled_rows)} rows with draws, "
                 "`sampled_rows`. (a) Choose from these. (b) Raise max_rows. (c) Of any row, affinity tells "
                 "how it goes with the clusters."
             )
-        return together(self.label_draws[:, places])
+        labels = self.label_draws[:, places]
+        return np.stack([(labels == own[:, None]).mean(axis=0) for own in labels.T])
 
     @property
     def verdict(self) -> str:
@@ -221,19 +222,17 @@ class PartitionPosterior(SentenceAndNumbers):
             for number, share in self.n_clusters_frequencies.items()
             if share >= _LEAST_LISTED
         )
+        least, most = (int(self.n_clusters_draws[self.ball_bounds[end]]) for end in ("upper", "lower"))
+        in_ball = f"{least} to {most} clusters" if least < most else _clusters(most)
         return [
             ("sampled rows of each" if self.is_sample else "rows of each", _listed(self.cluster_sizes, "d")),
             ("stability of each", _listed(self.stability[: self.n_clusters], ".2f")),
             *([("stability of noise", f"{self.stability[-1]:.2f}")] if self.has_noise else []),
             ("clusters in the draws", numbers),
             ("mean distance to draws", f"{self.expected_vi:.3g} nats (variation of information)"),
-            ("95 % of draws within", f"{self.ball_radius:.3g} nats, with {self._numbers_in_ball()}"),
+            ("95 % of draws within", f"{self.ball_radius:.3g} nats, with {in_ball}"),
             ("draws", f"{len(self.label_draws)}. {self.note}"),
         ]
-
-    def _numbers_in_ball(self):
-        least, most = (int(self.n_clusters_draws[self.ball_bounds[end]]) for end in ("upper", "lower"))
-        return f"{least} to {most} clusters" if least < most else _clusters(most)
 
 
 def _clusters(number):
@@ -244,11 +243,6 @@ def _listed(values, form):
     """The first of some numbers, in a line."""
     shown = ", ".join(format(value, form) for value in values[:_MOST_LISTED])
     return shown + ", ..." * (len(values) > _MOST_LISTED)
-
-
-def together(labels):
-    """Shares of the draws in which rows have the same label: int (S, n) -> (n, n)."""
-    return np.stack([(labels == own[:, None]).mean(axis=0) for own in labels.T])
 
 
 def number_of_rows(rows):
@@ -324,33 +318,41 @@ class Placement:
     Parameters
     ----------
     random_labels : RandomLabels
-    tables : list of (number of labels, S, 2 L)
-        Of every source, what a label adds to the costs and the affinities.
-    slopes : (L,), dh of the clusters' sizes
+    drawn : DrawnPartitions, of the rows of the search
+    overlaps : int array (S, K, L), how many rows the clusters share with the labels
+    sizes : int array (L,), of the clusters
     sampled_rows : int array (n,), ascending, numbers of the rows of the search
     of_sampled : (2 + L, n), their results
-    has_noise : bool
     """
 
-    def __init__(self, random_labels, tables, slopes, sampled_rows, of_sampled, has_noise):
-        self._random_labels, self._tables, self._slopes = random_labels, tables, slopes
-        self._sampled_rows, self._of_sampled, self._has_noise = sampled_rows, of_sampled, has_noise
-        self.workload = random_labels.workload
+    def __init__(self, random_labels, drawn, overlaps, sizes, sampled_rows, of_sampled):
+        self._random_labels, self.workload = random_labels, random_labels.workload
+        self._sampled_rows, self._of_sampled = sampled_rows, of_sampled
+        self._has_noise = drawn.has_noise
+        shares = overlaps / np.maximum(sizes, 1)
+        if drawn.has_noise:
+            shares[:, :, -1] = 0.0
+            shares[:, -1, -1] = 1.0
+        # What a label of a draw adds to the cost of every cluster, and to the affinity with it: (S, K, 2 L).
+        costs = -2.0 * drawn.slopes.take(overlaps, mode="clip")
+        self._table = np.concatenate([costs, shares], axis=2) / drawn.n_draws
+        self._slopes = drawn.slopes.take(sizes, mode="clip")
 
     def __call__(self, block):
-        n_clusters = len(self._slopes)
-        sums = np.zeros((2 * n_clusters, block.n_rows))
-        for number, batch, assigned in self._random_labels.assigned(block):
-            table = self._tables[number][:, batch].reshape(-1, 2 * n_clusters)
+        sums = np.zeros((self._table.shape[2], block.n_rows))
+        for draws, labels, assigned in self._random_labels.assigned(block):
+            table = self._table[draws, labels].swapaxes(0, 1).reshape(-1, len(sums))
             sums += table.T @ assigned.reshape(len(table), -1)
-        costs = self._slopes[:, None] + sums[:n_clusters]
-        affinity = np.clip(sums[n_clusters:], 0.0, 1.0)  # Sums of shares may exceed one by rounding.
+        costs, affinity = np.split(sums, 2)
+        costs += self._slopes[:, None]
+        affinity = np.clip(affinity, 0.0, 1.0)  # Sums of shares may exceed one by rounding.
         if self._has_noise:
             costs[-1, affinity[-1] <= 0.5] = np.inf
-        labels = costs.argmin(axis=0)
+        clusters = costs.argmin(axis=0)
+        certainty = affinity[clusters, np.arange(block.n_rows)]
         if self._has_noise:
-            labels[labels == n_clusters - 1] = -1
-        results = np.concatenate([[labels, affinity[labels, np.arange(block.n_rows)]], affinity])
+            clusters[clusters == len(costs) - 1] = -1
+        results = np.concatenate([[clusters, certainty], affinity])
         places = np.searchsorted(self._sampled_rows, block.numbers)
         is_sampled = self._sampled_rows.take(places, mode="clip") == block.numbers
         results[:, is_sampled] = self._of_sampled[:, places[is_sampled]]
@@ -382,23 +384,19 @@ def partition_posterior(sources, given, max_rows, random_state, notes, tracked=u
     index, sample = rows.at(rows.total_weight / n_all * (chosen + 0.5))
     if rows.n_samples < given.n_given:
         index = np.flatnonzero(given.which_count())[index]
-    posterior, labels = sources[0].posterior, label_draws(sample, sources, seed)
-    has_noise = posterior.n_labels > posterior.n_components
-    drawn = DrawnPartitions(labels, has_noise)
+    labels = label_draws(sample, sources, seed)
+    has_noise = sources[0].posterior.n_labels > sources[0].posterior.n_components
+    n_components = max(source.posterior.n_components for source in sources)
+    drawn = DrawnPartitions(labels, has_noise, n_components)
     clusters, sizes = closest_clusters(drawn, random_state, untracked if goes_on else tracked)
     distances, numbers = drawn.distances(clusters), drawn.numbers
     overlaps = drawn.overlaps(clusters, len(sizes))
     affinity = _affinities(drawn, clusters, overlaps, sizes)
     certainty = affinity[np.arange(n_sampled), clusters]
     sampled_labels = np.where(clusters == len(sizes) - has_noise, -1, clusters)
-    placement = Placement(
-        RandomLabels(sources, seed, repetition=1),
-        _tables(drawn, sources, overlaps, sizes),
-        drawn.slopes.take(sizes, mode="clip"),
-        index,
-        np.vstack([sampled_labels, certainty, affinity.T]),
-        has_noise,
-    )
+    of_sampled = np.vstack([sampled_labels, certainty, affinity.T])
+    random_labels = RandomLabels(sources, seed, repetition=1)
+    placement = Placement(random_labels, drawn, overlaps, sizes, index, of_sampled)
     placed = given.each(
         placement,
         (2 + affinity.shape[1],),
@@ -477,26 +475,6 @@ def _affinities(drawn, clusters, overlaps, sizes):
     if drawn.has_noise:
         affinity[:, -1] = drawn.noise_shares
     return np.clip(affinity, 0.0, 1.0)
-
-
-def _tables(drawn, sources, overlaps, sizes):
-    """What a label adds to the cost of each cluster and to the affinity, by source: list of (K, S, 2 L)."""
-    shares = overlaps / np.maximum(sizes, 1)
-    if drawn.has_noise:
-        shares[:, :, -1] = 0.0
-        shares[:, -1, -1] = 1.0
-    scale = np.concatenate([-2.0 * drawn.slopes.take(overlaps, mode="clip"), shares], axis=2)
-    scale, of_noise = np.split(scale, [drawn.n_labels - drawn.has_noise], axis=1)
-    tables, start = [], 0
-    for source in sources:
-        stop, posterior = start + len(source.draws), source.posterior
-        own = np.zeros((posterior.n_labels, stop - start, scale.shape[2]))
-        seen = scale[start:stop, : posterior.n_components].swapaxes(0, 1)
-        own[: len(seen)] = seen / drawn.n_draws
-        own[posterior.n_components :] = of_noise[start:stop].swapaxes(0, 1) / drawn.n_draws
-        tables.append(own)
-        start = stop
-    return tables
 
 
 def _stability(drawn, overlaps, sizes):

@@ -1,7 +1,7 @@
 """How uncertain the log densities of rows are, and how the posterior responds to rows that come or go.
 
 rho_k(x) is the expected log density of a row at x with label k, and H (D, L) has the columns h_k, the row's
-features (`MixtureModel.features`), of the K components and, if there is one, the background. Then
+features (`Frames.features`), of the K components and, if there is one, the background. Then
 
     V_rho = H' M^-1 H        (L, L): the LRVB covariance of rho_1(x), ..., rho_L(x),
     R^-1 M^-1 H q            (D,): the change of the sufficient statistics when a row of weight q_k is added
@@ -12,6 +12,7 @@ to which a row does not belong are skipped (``used``). `leave_one_out` uses both
 """
 
 import functools
+from abc import ABC, abstractmethod
 
 import numpy as np
 
@@ -21,22 +22,22 @@ from sklearn_lrvb.rows import Workload, untracked
 class BlockStatistics:
     """What rows of one block add to the sufficient statistics, where no other row's assignment responds.
 
-    A kind of mixture adds the statistics that its `MixtureModel.scores_at` asks for.
+    A model adds the statistics that its `ResponsesOfRows.scores_at` asks for.
 
     Parameters
     ----------
-    posterior : posterior of a mixture
-    framed : rows in its own frames
+    frames : frames of a posterior that are accurate in any case
+    framed : rows in these frames
     """
 
-    def __init__(self, posterior, framed):
-        self._posterior, self._framed, self._kept = posterior, framed, {}
-        self._places = list(posterior.coefficients_of_labels)
+    def __init__(self, frames, framed):
+        self._frames, self._posterior, self._framed, self._kept = frames, frames.posterior, framed, {}
+        self._places = list(self._posterior.coefficients_of_labels)
 
     def _features(self, k, columns):
         """h_k of some of the rows, (F, n); not to be written to."""
         if k not in self._kept:
-            self._kept[k] = self._posterior.model.features(self._posterior, self._framed, k)
+            self._kept[k] = self._frames.features(self._framed, k)
         features = self._kept[k]
         return features if len(columns) == features.shape[1] else features.take(columns, axis=1)
 
@@ -53,14 +54,14 @@ class BlockResponses(BlockStatistics):
 
     Parameters
     ----------
-    posterior, framed : as in `BlockStatistics`
+    frames, framed : as in `BlockStatistics`
     used : bool array (L, n), whether a row may have a label at all
     information : ObservedInformation
     inverse : array (D, D) or None
     """
 
-    def __init__(self, posterior, framed, used, information, inverse):
-        super().__init__(posterior, framed)
+    def __init__(self, frames, framed, used, information, inverse):
+        super().__init__(frames, framed)
         self._add_directions()
         self._used, self._inverse = self.by_direction(used), inverse
         if inverse is None:
@@ -113,7 +114,7 @@ class BlockResponses(BlockStatistics):
         return self._posterior.count_response(response.T).T
 
 
-class ResponsesOfRows:
+class ResponsesOfRows(ABC):
     """Responses of many rows, block by block, computed in the cheapest way.
 
     For as many rows as unknowns the inverse M^-1 is formed. Of fewer, one system is solved for every row and
@@ -135,7 +136,7 @@ class ResponsesOfRows:
     """
 
     def __init__(self, information, posterior, n_rows, by_kernels=True):
-        self.posterior, self.frames = posterior, posterior.model.own_frames(posterior)
+        self.posterior, self.frames = posterior, posterior.model.frames(posterior)
         self.n_directions = posterior.n_labels
         self._information = information
         self._inverse = information.inverse_for(n_rows * posterior.n_labels)
@@ -164,11 +165,28 @@ class ResponsesOfRows:
 
     def of_block(self, framed, used):
         """`BlockResponses` of the rows of one block: framed rows, bool array (L, n)."""
-        return BlockResponses(self.posterior, framed, used, self._information, self._inverse)
+        return BlockResponses(self.frames, framed, used, self._information, self._inverse)
 
     def without_rows(self, framed, used):
         """The same for rows that are left out, one at a time."""
         return self.of_block(framed, used)
+
+    @abstractmethod
+    def resting(self, framed):
+        """What the rows of one block add where no other row's assignment responds: `BlockStatistics`."""
+
+    @abstractmethod
+    def scores_at(self, expectation, statistics, left_out):
+        """Scores of rows with the statistics moved by left-out rows and by the responses to them: (n,).
+
+        NaN where there is no such posterior.
+
+        Parameters
+        ----------
+        expectation : Expectation of the rows in the frames
+        statistics : what `resting` or `without_rows` returns
+        left_out : (L or m, n), weights of every row by label, and by further directions
+        """
 
     def covariances(self, framed, used):
         """V_rho of the rows of one block, zero for labels that a row does not have: (L, L, n)."""

@@ -40,7 +40,7 @@ class RowEffects:
         if self.functions is not None:
             return self.functions.workload
         posterior = self.scores[0][1]
-        return posterior.model.own_frames(posterior).workload
+        return posterior.model.frames(posterior).workload
 
     def __call__(self, block):
         """The effects of a block's rows with all their weight, (n,)."""
@@ -49,7 +49,7 @@ class RowEffects:
             self.functions.values(block, f)
         effects = f[:, 0] + self.bend * np.square(f[:, 0]) + self.offset
         for slope, posterior in self.scores:
-            frames = posterior.model.own_frames(posterior)
+            frames = posterior.model.frames(posterior)
             effects += slope * expect_in_range(frames, block).log_normalizer
         return block.weighted(effects)
 

@@ -542,7 +542,7 @@ def target_class(table, name, also=()):
     return table[name]
 
 
-class Targets:
+class Targets(ABC):
     """The targets at one posterior, by name, as in ``Targets(posterior, origin)["means"].value()``.
 
     A kind of mixture has a subclass with its targets.
@@ -589,6 +589,10 @@ class Targets:
     def has(self, name):
         """Whether the mixture has a target of the table."""
         return True
+
+    @abstractmethod
+    def parts_of_direction(self, direction):
+        """Where a direction of coefficients (D,) mostly points: name of a target, shares of labels (L,)."""
 
     @property
     def names(self):

@@ -24,7 +24,6 @@ from sklearn_lrvb.answers.targets import covariance, joint_coordinates, variance
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.linear_response import IndefiniteInformationError
 from sklearn_lrvb.linear_response.observed_information import MAX_DENSE_SIZE, indefinite_information_error
-from sklearn_lrvb.linear_response.solvers import information_from_arrays
 from sklearn_lrvb.mixture.e_step import e_step
 from sklearn_lrvb.mixture.entries import Entries
 from sklearn_lrvb.rows import batches, blas_threads, untracked
@@ -58,7 +57,7 @@ class PosteriorUncertainty:
 
     Parameters
     ----------
-    fitted : FittedMixture
+    fitted : Fitted
     source : InformationSource
 
     Attributes
@@ -125,7 +124,7 @@ class PosteriorUncertainty:
     @property
     def of_mean_field(self):
         """The inverse covariance of the coefficients under q itself: CompleteInformation."""
-        return self._model.mean_field_information(self.fitted.posterior)
+        return self._model.information(self.fitted.posterior).mean_field
 
     def information(self, names, rows=None):
         """The observed information, for the standard deviations of some targets: ObservedInformation.
@@ -218,16 +217,15 @@ class PosteriorUncertainty:
         size = max(target.n_coordinates_at_once for target in targets)
         self.source.require_size(size, "The posterior covariance")
         complete, observed = (
-            self._model.complete_information(posterior),
+            self._model.information(posterior).complete,
             self.source.information(size, rows=rows),
         )
         with self.source.threads():
             of_labels = observed
             if rows.has_holes:
                 result = e_step(rows, posterior)
-                of_labels = self._model.observed_information(
-                    rows, posterior, result, size, hidden_values=False
-                )
+                informations = self._model.information(posterior)
+                of_labels = informations.observed(rows, result, size, hidden_values=False)
             for target in targets:
                 whole = variance(target, observed)
                 parts = np.array([variance(target, information) for information in (complete, of_labels)])
@@ -315,7 +313,7 @@ class InformationSource:
 
     Parameters
     ----------
-    fitted : FittedMixture
+    fitted : Fitted
     rows : Rows or None, the training rows
     course : FitCourse, for messages
     n_jobs : int or None, threads of matrix factorizations
@@ -375,9 +373,8 @@ class InformationSource:
         result : EStepResult at the posterior
         """
         if self._rows is not None:
-            solver = self._posterior.model.solver_costs(self._rows, self._posterior, result).cheapest(
-                self.size
-            )
+            costs = self._posterior.model.information(self._posterior).costs(self._rows, result)
+            solver = costs.cheapest(self.size)
             if solver != "matrix_free":
                 information, self._decrement = self._formed(self._rows, result, self.size, solver)
                 self._keep(information)
@@ -440,7 +437,8 @@ class InformationSource:
         if rows is not None:
             self.check_training_rows(rows)
         if self._packed is not None:
-            self._matrix, self._packed = unpacked_information(self._packed, self._posterior), None
+            self._matrix = self._posterior.model.information(self._posterior).from_arrays(self._packed)
+            self._packed = None
         information = self._matrix
         if information is None or solver not in (None, information.name):
             rows = self._kept_rows() if rows is None else rows
@@ -464,8 +462,8 @@ class InformationSource:
         """The information and the Newton decrement, from the rows and their E-step, or None to make it."""
         result = result or e_step(rows, self._posterior)
         with self.threads():
-            formed = self._posterior.model.observed_information
-            information = formed(rows, self._posterior, result, n_targets, solver)
+            informations = self._posterior.model.information(self._posterior)
+            information = informations.observed(rows, result, n_targets, solver)
         decrement = self._decrement
         if decrement is None:
             decrement = information.newton_step(self._posterior.residual(result.moments))[1]
@@ -482,7 +480,7 @@ class InformationSource:
         if size > MAX_DENSE_SIZE:
             model = self._posterior.model
             raise MemoryError(
-                f"{what} of {model.described(self._posterior)} has "
+                f"{what} of {self._posterior.described} has "
                 f"{size} unknowns, a matrix of {8 * size**2 / 2**30:.1f} GiB; up to {MAX_DENSE_SIZE} are "
                 f"solved. {model.ways_to_fewer_unknowns}"
             )
@@ -512,7 +510,7 @@ class InformationSource:
             with contextlib.suppress(ValueError, MemoryError):
                 rows = self._kept_rows()
                 result = e_step(rows, self._posterior)
-                costs = self._posterior.model.solver_costs(rows, self._posterior, result)
+                costs = self._posterior.model.information(self._posterior).costs(rows, result)
                 solver = costs.cheapest(self.size)
                 n_numbers = {
                     "primal": self.size**2,
@@ -537,13 +535,6 @@ class InformationSource:
         source = cls(fitted, None, course, state["n_jobs"], state["training_sums"], state["decrement"])
         source._packed = state["information"]
         return source
-
-
-def unpacked_information(arrays, posterior):
-    """The observed information at a posterior, from the arrays of its ``to_arrays``."""
-    model = posterior.model
-    columns = functools.partial(model.columns_from_arrays, posterior)
-    return information_from_arrays(model.complete_information(posterior), arrays, columns)
 
 
 @dataclass(frozen=True)
@@ -606,7 +597,7 @@ class FitCourse:
         targets : Targets at the posterior
         decrement : float, distance of the fit from its optimum in posterior standard deviations
         """
-        kind, share = targets.posterior.model.parts_of_direction(targets, error.direction)
+        kind, share = targets.parts_of_direction(error.direction)
         most = np.sort(np.argsort(share)[::-1][:2])
         pair, remedies = " and ".join(str(k) for k in most), []
         if not (self.converged and self.is_of_newton and decrement < _FAR_FROM_OPTIMUM):

@@ -7,12 +7,9 @@ when something is drawn and not before.
 
 from sklearn_lrvb.displays.class_profiles import ClassProfilesDisplay
 from sklearn_lrvb.displays.components import ComponentDisplay
-from sklearn_lrvb.displays.deciding_rows import DecidingRowsDisplay
 from sklearn_lrvb.displays.influence import InfluenceDisplay
-from sklearn_lrvb.displays.model_choice import ModelChoiceDisplay
-from sklearn_lrvb.displays.partition import PartitionDisplay
-from sklearn_lrvb.displays.posterior_interval import PosteriorIntervalDisplay
-from sklearn_lrvb.displays.posterior_std import PosteriorStdDisplay
+from sklearn_lrvb.displays.posterior import PosteriorIntervalDisplay, PosteriorStdDisplay
+from sklearn_lrvb.displays.results import DecidingRowsDisplay, ModelChoiceDisplay, PartitionDisplay
 
 __all__ = [
     "ClassProfilesDisplay",

@@ -2,55 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from scipy.stats import entropy, norm, poisson
+from scipy.stats import entropy
 
-from sklearn_lrvb.displays.axes import COLORS, MARKERS
-from sklearn_lrvb.displays.forest import Forest, Kind, Panel
-from sklearn_lrvb.displays.selection import check_drawn, check_number_of_panels
+from sklearn_lrvb.displays import drawing, selection
+from sklearn_lrvb.displays.forest import ForestDisplay, Panel
 from sklearn_lrvb.estimators.latent_class_mixture import LRVBLatentClassMixture
 from sklearn_lrvb.mixture.model import occupied
 from sklearn_lrvb.reports import require_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from numpy.typing import NDArray
-
-_MOST_COLUMNS, _PANEL_INCHES = 3, 3.2
-_REACH = 2.0  # Standard deviations of the column to both sides of its mean, on the axis of numbers.
 
 
-class Profile(NamedTuple):
-    """What one column says of the classes: a panel of :class:`ClassProfilesDisplay`.
-
-    Attributes
-    ----------
-    name : str, of the column
-    values : list of str, categories, or one empty name
-    numbers : ndarray of shape (3, n_classes, n_values), means and ends of the intervals
-    quantity : str, what the numbers are, in words
-    limits : pair of float, ends of the axis
-    separation : float, share of the uncertainty about the class that the column alone removes
-    """
-
-    name: str
-    values: list[str]
-    numbers: NDArray
-    quantity: str
-    limits: tuple[float, float]
-    separation: float
-
-
-class ClassProfilesDisplay:
+class ClassProfilesDisplay(ForestDisplay):
     """The profiles of latent classes: a panel for every column, a marker for every class, with intervals.
 
     A column with categories has the probability of each of them, on an axis from 0 to 1; of two categories,
     that of the second alone. A column of numbers has the means of the classes, and a column of counts their
     rates, on an axis that reaches two standard deviations of the column to both sides of its mean, as the
-    mixture has them. So panels can be compared: what is far apart on the page differs much. Lines are
-    credible intervals: where those of two classes do not overlap, the classes differ in that column.
+    mixture has them. So panels can be compared: what is far apart on the page differs much. A column of
+    durations has their rates, which are no durations, on an axis from 0. Lines are credible intervals: where
+    those of two classes do not overlap, the classes differ in that column.
 
     Columns come in the order in which they separate the classes. In brackets is by how much: the mutual
     information between the column and the class under the fitted mixture, in per cent of the entropy of the
@@ -61,7 +36,7 @@ class ClassProfilesDisplay:
 
     Parameters
     ----------
-    panels : list of Profile
+    panels : list of Panel
         Of every column its `name`, the names of its `values`, means and ends of intervals as `numbers` of
         shape (3, n_classes, n_values), the `quantity` that they are, the `limits` of the axis, and the
         `separation` of the classes, from 0 to 1.
@@ -107,7 +82,7 @@ class ClassProfilesDisplay:
     [('age', 'mean'), ('smokes', 'probability')]
     """
 
-    def __init__(self, *, panels: list[Profile], classes: list[str], note: str = "") -> None:
+    def __init__(self, *, panels: list[Panel], classes: list[str], note: str = "") -> None:
         self.panels, self.classes, self.note = panels, classes, note
 
     @classmethod
@@ -156,20 +131,21 @@ class ClassProfilesDisplay:
         ValueError
             A column is not there, or there are no error bars.
         """
-        check_drawn(cls, estimator, LRVBLatentClassMixture)
+        selection.check_drawn(cls, estimator, LRVBLatentClassMixture)
         require_interval(interval)
-        tables, kinds = estimator.tables_, estimator.columns_["kind"]
+        tables, fitted = estimator.tables_, estimator._fitted
+        families = {place: family for family in fitted.posterior.prior.families for place in family.places}
         chosen = _checked_columns(columns, list(tables))
         answer = estimator._answer(method)
         margins = answer.margins_of(["tables"], None)("tables")
         numbers = np.stack([margins.mean, *margins.interval(interval)])
         numbers = numbers.reshape(3, len(estimator.weights_), -1)
-        held = np.flatnonzero(occupied(estimator._fitted.posterior.counts))
+        held = np.flatnonzero(occupied(fitted.posterior.counts))
         shares = estimator.weights_[held] / estimator.weights_[held].sum()
-        ends, panels = np.cumsum([table.shape[1] for table in tables.values()]), {}
-        for (name, table), end in zip(tables.items(), ends, strict=True):
-            own = numbers[:, held, end - table.shape[1] : end]
-            panels[name] = _profile(name, kinds[name], table.iloc[held], own, shares)
+        start, panels = 0, {}
+        for place, (name, table) in enumerate(tables.items()):
+            own, start = numbers[:, held, start : start + table.shape[1]], start + table.shape[1]
+            panels[name] = _profile(str(name), families[place], table.iloc[held], own, shares)
         if columns is None:
             chosen = sorted(chosen, key=lambda name: -panels[name].separation)
         return cls(
@@ -194,20 +170,14 @@ class ClassProfilesDisplay:
         display : ClassProfilesDisplay
             The display itself.
         """
-        several, kinds = len(self.classes) > 1, []
+        series = []
         for k, name in enumerate(self.classes):
-            color, marker = COLORS[k % len(COLORS)], MARKERS[k % len(MARKERS)]
-            point = {"color": color, "marker": marker, "markersize": 4.5}
-            kinds.append(Kind(name, {"color": color, "linewidth": 1.3}, point))
-        panels = []
-        for profile in self.panels:
-            title = f"{profile.name} ({100 * profile.separation:.0f} %)" if several else profile.name
-            at, numbers = np.arange(len(profile.values)), profile.numbers.swapaxes(0, 1)
-            panels.append(Panel(profile.quantity, title, profile.values, at, numbers, profile.limits))
+            look = drawing.series_style(k)
+            line = {"color": look["color"], "linewidth": 1.3}
+            series.append((name, line, {**line, "marker": look["marker"], "markersize": 4.5}))
         separates = " In brackets: how much of the uncertainty about the class the column alone removes."
-        forest = Forest(panels, kinds, self.note + separates * several, _PANEL_INCHES, _MOST_COLUMNS)
-        attributes, drawn = forest.draw(ax, kwargs)
-        vars(self).update(attributes)
+        title = self.note + separates * (len(series) > 1)
+        drawn = self._draw_panels(ax, self.panels, series, title, kwargs)
         self.intervals_ = [[lines for lines, _ in panel] for panel in drawn]
         self.points_ = [[points for _, points in panel] for panel in drawn]
         return self
@@ -220,36 +190,36 @@ class ClassProfilesDisplay:
         )
 
 
-def _profile(name, kind, table, numbers, shares):
-    """What one column says of some classes: Profile.
+def _profile(name, family, table, numbers, shares):
+    """What one column says of some classes: Panel.
 
     Parameters
     ----------
-    name, kind : str, of the column
+    name : str, of the column
+    family : ColumnFamily, of the column
     table : data frame of the column's estimates, a row for each of K classes
-    numbers : (3, K, n_values), means and ends of intervals of these
+    numbers : (3, K, n_values), means and limits of intervals of these
     shares : (K,), weights of the classes, which sum to one
     """
     estimates = table.to_numpy(np.float64)
-    if kind not in ("numeric", "count"):
-        kept = slice(1, 2) if kind == "binary" else slice(None)
-        values, numbers = [str(value) for value in table.columns[kept]], numbers[:, :, kept]
-        return Profile(
-            str(name), values, numbers, "probability", (-0.02, 1.02), _separation(estimates, shares)
-        )
-    means, variances = estimates[:, 0], estimates[:, 1] ** 2 if kind == "numeric" else estimates[:, 0]
-    deviations = np.sqrt(variances)
+    if not family.holds_numbers:
+        kept = slice(1, 2) if table.shape[1] == 2 else slice(None)
+        values, separation = [str(value) for value in table.columns[kept]], _separation(estimates, shares)
+        return Panel(name, values, numbers[:, :, kept], "probability", (-0.02, 1.02), separation)
+    distribution = family.distribution(estimates)
+    means, deviations = distribution.mean(), distribution.std()
+    # The separation by cells between points that are close where any class has its values.
     points = np.unique(means + deviations * np.linspace(-6.0, 6.0, 241)[:, None])[:, None]
-    distribution = norm(means, deviations) if kind == "numeric" else poisson(means)
-    below = np.vstack([0.0 * means, distribution.cdf(points), 0.0 * means + 1.0])
-    mean = shares @ means
-    reach = _REACH * np.sqrt(shares @ (variances + (means - mean) ** 2))
-    numbers = numbers[:, :, :1]
+    cells = np.diff(distribution.cdf(points), axis=0, prepend=0.0, append=1.0).T
+    # The axis reaches two standard deviations of the column to both sides of its mean.
+    numbers, mean = numbers[:, :, :1], shares @ means
+    reach = 2.0 * np.sqrt(shares @ (deviations**2 + (means - mean) ** 2))
+    low, high = max(mean - reach, distribution.support()[0].min()), mean + reach
+    if not np.allclose(means, estimates[:, 0]):  # Rates of durations have other units than these.
+        low = high = 0.0
     seen = numbers[np.isfinite(numbers)]
-    least, quantity = (-np.inf, "mean") if kind == "numeric" else (0.0, "rate")
-    low, high = min(max(mean - reach, least), *seen), max(mean + reach, *seen)
-    separation = _separation(np.diff(below, axis=0).T, shares)
-    return Profile(str(name), [""], numbers, quantity, (low, high), separation)
+    limits = min(low, *seen), max(high, *seen)
+    return Panel(name, [""], numbers, next(iter(family.estimates)), limits, _separation(cells, shares))
 
 
 def _separation(probabilities, shares):
@@ -283,5 +253,5 @@ def _checked_columns(columns, names):
     unknown = [name for name in chosen if name not in names]
     if unknown:
         raise ValueError(f"There is no column {unknown[0]!r}; the columns are {', '.join(map(str, names))}.")
-    check_number_of_panels(len(chosen), "Choose some by columns=[...].")
+    selection.check_number_of_panels(len(chosen), "Choose some by columns=[...].")
     return chosen

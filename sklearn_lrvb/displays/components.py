@@ -4,67 +4,35 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2, norm, t
 
-from sklearn_lrvb.displays.axes import (
-    COLORS,
-    LINE_STYLES,
-    MARKERS,
-    draw_legend,
-    label_axes,
-    panel_grid,
-    panel_width,
-    point_size,
-    scatter_rows,
-    wrapped,
-    write_beside,
-)
-from sklearn_lrvb.displays.selection import (
-    check_drawn,
-    checked_components,
-    checked_features,
-    coordinates,
-    expected_counts,
-    in_words,
-)
+from sklearn_lrvb.answers.error_bars import verdict_of_linear_response
+from sklearn_lrvb.displays import drawing, selection
 from sklearn_lrvb.estimators.gaussian_mixture import LRVBGaussianMixture
 from sklearn_lrvb.reports import require_interval
 from sklearn_lrvb.rows import require_table
-from sklearn_lrvb.rows.tables import checked_weights
+from sklearn_lrvb.rows.given_rows import checked_weights
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from matplotlib.axes import Axes
-    from matplotlib.collections import PathCollection
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Polygon
-    from numpy.typing import ArrayLike, NDArray
 
 _COMPONENT_RADIUS = 2.0  # The ellipse of a component is drawn at this many standard deviations or scales.
 _MOST_FEATURES = 12  # More make the panels of a corner plot too small to read.
-_CORNER_INCHES = 9.0  # Of a corner plot of few features.
-_LEAST_PANEL_INCHES = 1.3
-_MOST_BINS = 60
-_MARGIN = 0.03  # About densities and rows over one feature, in units of their range.
-_FIGURE_INCHES = 7.4, 4.8  # Of a plane or a line, with the legend beside it.
-_LEGEND_INCHES = 2.3  # Longer lines of the legend are broken.
-# Credible regions in the legend.
-_REGION: dict[str, Any] = {"marker": "o", "markersize": 8, "color": "0.5", "markeredgecolor": "black"}
-_BAND: dict[str, Any] = {**_REGION, "marker": "s"}
 _NOISE: dict[str, Any] = {"marker": "x", "color": "0.55", "linestyle": "none"}
-_RIM: dict[str, Any] = {"linewidth": 2.8, "foreground": "white", "alpha": 0.7}
-_TEXT: dict[str, Any] = {"linestyle": "none"}
+_REGION: dict[str, Any] = {"markersize": 8, "color": "0.5", "markeredgecolor": "black", "linestyle": "none"}
 _TICK: dict[str, Any] = {"marker": "|", "markersize": 9, "color": "0.3", "linestyle": "none"}
+_TEXT: dict[str, Any] = {"linestyle": "none"}  # Of entries of the legend that are words alone.
 _NUMBER: dict[str, Any] = {"fontsize": "small", "fontweight": "bold", "zorder": 5}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ComponentDisplay:
+class ComponentDisplay(drawing.Display):
     """Components of a mixture over one, two or more features, with credible regions of their means.
 
     In the plane of two features, thin lines are the components, at two standard deviations (of Student's t,
@@ -245,38 +213,42 @@ class ComponentDisplay:
             If `features`, `interval`, `components`, `min_count` or `X` are invalid, or the fit is no
             strict optimum and so has no posterior covariance.
         """
-        check_drawn(cls, estimator, LRVBGaussianMixture)
+        selection.check_drawn(cls, estimator, LRVBGaussianMixture)
         require_interval(interval)
-        counts, names = expected_counts(estimator), estimator._feature_names
-        checked_components(components, counts, min_count)
-        chosen = checked_features(range(min(2, len(names))) if features is None else features, names)
+        counts, names = selection.expected_counts(estimator), estimator._feature_names
+        selection.checked_components(components, counts, min_count)
+        chosen = selection.checked_features(features, names)
         if len(chosen) > _MOST_FEATURES:
             raise ValueError(
                 f"A corner plot of {len(chosen)} features has {len(chosen) * (len(chosen) + 1) // 2} panels, "
                 f"too small to read: choose at most {_MOST_FEATURES}."
             )
         require_table(X, cls.__name__)
-        labels = None if X is None else estimator.predict(X)
         if sample_weight is not None and X is None:
             raise ValueError("sample_weight goes with X: pass the rows too.")
-        uncertainty = estimator._uncertainty
+        uncertainty, structure = estimator._uncertainty, estimator._fitted.structure
         with uncertainty.source.threads():
             information = uncertainty.information(["means"])
-            of_means = uncertainty.targets["means"].covariances_of_components(information)
+            mean_covariances = uncertainty.targets["means"].covariances_of_components(information)
+        matrices = estimator.scales_ if structure.has_scales else estimator.covariances_
+        matrices = structure.per_component(structure.by_group(matrices))
+        if not structure.is_matrix:  # A sphere has one variance for all features.
+            matrices = matrices[:, :, None] * np.eye(len(names))
         display = cls(
             means=estimator.means_[:, chosen],
-            covariances=_component_matrices(estimator)[:, chosen][:, :, chosen],
-            mean_covariances=of_means[:, chosen][:, :, chosen],
+            covariances=matrices[:, chosen][:, :, chosen],
+            mean_covariances=mean_covariances[:, chosen][:, :, chosen],
             weights=np.append(estimator.weights_, getattr(estimator, "noise_weight_", [])),
             weights_std=np.append(estimator.weights_std_, getattr(estimator, "noise_weight_std_", [])),
             counts=counts,
-            points=None if X is None else coordinates(estimator, X, chosen),
-            labels=labels,
             feature_names=[names[p] for p in chosen],
-            sample_weight=None if labels is None else checked_weights(sample_weight, labels),
-            tails=_component_tails(estimator),
-            note=estimator._verdict_of_linear_response(),
+            tails=np.broadcast_to(estimator.tails_, len(counts)) if structure.has_scales else None,
+            note=verdict_of_linear_response(estimator),
         )
+        if X is not None:
+            display.labels = estimator.predict(X)
+            display.points = selection.coordinates(estimator, X, chosen)
+            display.sample_weight = checked_weights(sample_weight, display.labels)
         shown: dict[str, Any] = {"interval": interval, "components": components, "min_count": min_count}
         return display.plot(ax=ax, scatter_kw=scatter_kw, hist_kw=hist_kw, **shown)
 
@@ -321,18 +293,18 @@ class ComponentDisplay:
             `ax` that has no place in a grid of subplots.
         """
         require_interval(interval)
-        shown = checked_components(components, self.counts, min_count)
-        styles = _styles(self.counts < min_count)
+        shown = selection.checked_components(components, self.counts, min_count)
+        # Empty components take their colours last.
+        ranks = np.argsort(np.argsort(self.counts < min_count, kind="stable"))
+        styles = [drawing.series_style(rank) for rank in ranks]
         n_shown = self.means.shape[1]
-        is_corner = n_shown > 2
-        inches = max(_CORNER_INCHES, _LEAST_PANEL_INCHES * n_shown)
-        shape, figsize = ((n_shown, n_shown), (inches, inches)) if is_corner else ((1, 1), _FIGURE_INCHES)
-        self.ax_, self.axes_, _ = panel_grid(ax, shape, figsize)
-        self.figure_ = self.ax_.figure
-        self.points_: list[PathCollection] = []
-        self.ticks_: list[PathCollection] = []
-        self.histograms_: list[Polygon] = []
-        self.mixture_densities_: list[Line2D] = []
+        is_corner, inches = n_shown > 2, max(9.0, 1.3 * n_shown)
+        shape, figsize = ((n_shown, n_shown), (inches, inches)) if is_corner else ((1, 1), (7.4, 4.8))
+        self.axes_ = self._take(ax, shape, figsize)
+        self.points_: list[Any] = []
+        self.ticks_: list[Any] = []
+        self.histograms_: list[Any] = []
+        self.mixture_densities_: list[Any] = []
         drawn: dict[int, list] = {k: [] for k in shown}
         for place, panel in np.ndenumerate(self.axes_):
             row, column = place if is_corner else (n_shown - 1, 0)
@@ -340,30 +312,30 @@ class ComponentDisplay:
                 panel.remove()
                 self.axes_[place] = None
             elif column == row:
-                self._draw_rows_over(panel, row, hist_kw or {})
+                self._draw_histogram(panel, row, hist_kw or {})
                 self._draw_densities(panel, row, interval, styles, drawn)
             else:
-                self._draw_rows_in(panel, [column, row], styles, scatter_kw or {})
+                self._draw_rows(panel, [column, row], styles, scatter_kw or {})
                 self._draw_ellipses(panel, [column, row], interval, styles, drawn)
-        kinds: list[dict[int, Any]] = [{}, {}, {}]
-        for k, panels in drawn.items():
-            for kind, artists in zip(kinds, zip(*panels, strict=True), strict=True):
-                kind[k] = list(artists) if is_corner else artists[0]
-        self.components_, self.credible_regions_, self.numbers_ = kinds
+        # Of a corner plot there is a list for each component.
+        artists = {k: list(zip(*panels, strict=True)) for k, panels in drawn.items()}
+        self.components_, self.credible_regions_, self.numbers_ = (
+            {k: list(own[i]) if is_corner else own[i][0] for k, own in artists.items()} for i in range(3)
+        )
         self._label_panels()
-        self.legend_ = self._draw_legend(shown, styles, interval)
+        self._draw_legend(shown, styles, interval)
         return self
 
-    def _draw_rows_in(self, panel, plane, styles, scatter_kw):
+    def _draw_rows(self, panel, plane, styles, scatter_kw):
         """Draw the rows in the plane of two features, by their components."""
         if self.points is None:
             return
         for k in np.unique(self.labels):
             look = _NOISE if k < 0 else styles[k]
             style = {"color": look["color"], "marker": look["marker"], "alpha": 0.5}
-            style |= {"s": point_size(14.0, len(self.points)), "linewidth": 0.8 if k < 0 else 0}
-            of_component = self.points[self.labels == k][:, plane]
-            points, ticks = scatter_rows(panel, of_component, style, scatter_kw)
+            style |= {"s": drawing.point_size(14.0, len(self.points)), "linewidth": 0.8 if k < 0 else 0}
+            rows = self.points[self.labels == k][:, plane]
+            points, ticks = drawing.scatter_rows(panel, rows, style, scatter_kw)
             self.points_.append(points)
             self.ticks_ += ticks
 
@@ -372,59 +344,60 @@ class ComponentDisplay:
         from matplotlib.patheffects import withStroke
 
         radius, square = np.sqrt(chi2.ppf(interval, df=2)), np.ix_(plane, plane)
+        # The white rim keeps the line visible on points of its own colour.
+        rim = [withStroke(linewidth=2.8, foreground="white", alpha=0.7)]
         for k in drawn:
-            mean, color = self.means[k, plane], styles[k]["color"]
-            outline = {"fill": False, "edgecolor": color, "linewidth": 1.2, "zorder": 2}
-            # The white rim keeps the line visible on points of its own colour.
-            outline |= {"linestyle": styles[k]["linestyle"], "path_effects": [withStroke(**_RIM)]}
+            mean, color, dashes = self.means[k, plane], styles[k]["color"], styles[k]["linestyle"]
+            outline = {"fill": False, "edgecolor": color, "linewidth": 1.2, "linestyle": dashes, "zorder": 2}
             filled = {"facecolor": color, "edgecolor": "black", "linewidth": 0.8, "alpha": 0.9, "zorder": 3}
             component = _ellipse(mean, self.covariances[k][square], _COMPONENT_RADIUS, **outline)
+            component.set_path_effects(rim)
             region = _ellipse(mean, self.mean_covariances[k][square], radius, **filled)
             panel.add_patch(component)
             panel.add_patch(region)
-            drawn[k].append((component, region, write_beside(panel, f"{k}", mean, (4, 4), **_NUMBER)))
+            number = drawing.write_beside(panel, f"{k}", mean, (4, 4), **_NUMBER)
+            drawn[k].append((component, region, number))
         panel.autoscale_view()
 
-    def _draw_rows_over(self, panel, feature, hist_kw):
+    def _draw_histogram(self, panel, feature, hist_kw):
         """Draw the rows' histogram over one feature."""
-        if self.points is None or np.isnan(self.points[:, feature]).all():
+        is_seen = np.zeros(0, dtype=bool) if self.points is None else ~np.isnan(self.points[:, feature])
+        if not is_seen.any():
             return
-        is_seen = ~np.isnan(self.points[:, feature])
-        rows = self.points[is_seen, feature]
         weights = None if self.sample_weight is None else self.sample_weight[is_seen]
         # Rice's rule. Those that look at the scatter of the rows make billions of bins where one is far out.
-        n_bins = min(math.ceil(2.0 * len(rows) ** (1 / 3)), _MOST_BINS)
+        n_bins = min(math.ceil(2.0 * is_seen.sum() ** (1 / 3)), 60)
         style = {"bins": n_bins, "color": "0.85", "histtype": "stepfilled", "zorder": 0, **hist_kw}
-        *_, (histogram, *_) = panel.hist(rows, density=True, weights=weights, **style)
-        self.histograms_.append(histogram)
+        *_, drawn = panel.hist(self.points[is_seen, feature], density=True, weights=weights, **style)
+        self.histograms_.append(drawn[0])
 
     def _draw_densities(self, panel, feature, interval, styles, drawn):
         """Draw densities over one feature, filled over the intervals of means, and append as in a plane."""
         shown, means = list(drawn), self.means[:, feature]
         deviations = np.sqrt(self.covariances[:, feature, feature])
         reach = means[shown] + 3.5 * deviations[shown] * np.array([[-1.0], [1.0]])
-        rows = [] if self.points is None else self.points[:, feature]
-        ends = np.concatenate([reach.ravel(), rows])
-        margin = _MARGIN * (np.nanmax(ends) - np.nanmin(ends))
-        low, high = np.nanmin(ends) - margin, np.nanmax(ends) + margin
+        covered = np.append(reach, [] if self.points is None else self.points[:, feature])
+        low, high = np.nanmin(covered), np.nanmax(covered)
+        low, high = low - 0.03 * (high - low), high + 0.03 * (high - low)
         # Densities are drawn over the whole range, and finely about every component.
         about = means[shown, None] + deviations[shown, None] * np.linspace(-4.0, 4.0, 81)
-        grid = np.unique(np.concatenate([np.linspace(low, high, 200), about.ravel()]))
+        grid = np.unique(np.append(np.linspace(low, high, 200), about))
         grid = grid[(low <= grid) & (grid <= high)]
         densities = self._densities(grid, feature)
-        (line,) = panel.plot(grid, densities.sum(axis=0), color="black", linewidth=1.0, zorder=2)
-        self.mixture_densities_.append(line)
+        self.mixture_densities_ += panel.plot(grid, densities.sum(axis=0), color="black", linewidth=1.0)
         half_widths = np.sqrt(chi2.ppf(interval, df=1) * self.mean_covariances[:, feature, feature])
         for k in shown:
-            style = {key: styles[k][key] for key in ("color", "linestyle")}
-            (component,) = panel.plot(grid, densities[k], linewidth=1.4, zorder=3, **style)
+            color, dashes = styles[k]["color"], styles[k]["linestyle"]
+            (component,) = panel.plot(
+                grid, densities[k], linewidth=1.4, color=color, linestyle=dashes, zorder=3
+            )
             within = means[k] + half_widths[k] * np.linspace(-1.0, 1.0, 41)
             under = self._densities(within, feature)[k]
-            filled = {"edgecolor": "black", "linewidth": 0.5, "alpha": 0.5, "zorder": 1}
+            filled = {"facecolor": color, "edgecolor": "black", "linewidth": 0.5, "alpha": 0.5, "zorder": 1}
             corners = np.append(within, within[[-1, 0]]), np.append(under, [0.0, 0.0])
-            (region,) = panel.fill(*corners, facecolor=styles[k]["color"], **filled)
-            number = write_beside(panel, f"{k}", (means[k], densities[k].max()), (4, 4), **_NUMBER)
-            drawn[k].append((component, region, number))
+            (region,) = panel.fill(*corners, **filled)
+            top = means[k], densities[k].max()
+            drawn[k].append((component, region, drawing.write_beside(panel, f"{k}", top, (4, 4), **_NUMBER)))
         panel.set_xlim(low, high)
         panel.set_ylim(bottom=0.0)
 
@@ -436,88 +409,69 @@ class ComponentDisplay:
 
     def _label_panels(self):
         """Label the axes; the panels of a corner plot get common axes, and the outer ones labels."""
-        from matplotlib.ticker import MaxNLocator
+        from matplotlib.ticker import MaxNLocator, NullLocator
 
         if self.axes_.size == 1:
-            label_axes(self.ax_, *[*self.feature_names, "density"][:2])
+            drawing.label_axes(self.ax_, *[*self.feature_names, "density"][:2])
             return
-        inches = panel_width(self.axes_[0, 0])
+        width = drawing.inches(self.axes_[0, 0])[0]
+        names = [drawing.wrapped(name, width) for name in self.feature_names]
         for (row, column), panel in np.ndenumerate(self.axes_):
             if panel is None:
                 continue
-            is_last, leads = row == len(self.axes_) - 1, column == 0 < row
             panel.set_xlim(self.axes_[column, column].get_xlim())
+            panel.set_xlabel(names[column], fontsize="small")
             panel.xaxis.set_major_locator(MaxNLocator(3))
-            if row == column:
-                panel.set_yticks([])
-            else:
+            panel.yaxis.set_major_locator(NullLocator())
+            if column < row:
                 panel.set_ylim(self.axes_[row, row].get_xlim())
+                panel.set_ylabel(names[row], fontsize="small")
                 panel.yaxis.set_major_locator(MaxNLocator(3))
-            panel.tick_params(labelsize="small", labelbottom=is_last, labelleft=leads)
-            panel.set_xlabel(wrapped(self.feature_names[column], inches) * is_last, fontsize="small")
-            panel.set_ylabel(wrapped(self.feature_names[row], inches) * leads, fontsize="small")
+            panel.tick_params(labelsize="small")
+            panel.label_outer()
 
     def _draw_legend(self, shown, styles, interval):
-        """Draw the legend: each component's weight, what lines and areas are, error bars, rows with holes."""
-        from matplotlib.lines import Line2D
-
-        is_corner, is_line = self.means.shape[1] > 2, self.means.shape[1] == 1
-        has_noise, entries = len(self.weights) > len(self.means), []
-        looks = [(k, f"{k}", {"linewidth": 1.2, **styles[k]}) for k in shown]
-        for k, name, look in looks + [(-1, "noise", _NOISE)] * has_noise:
+        """Draw the legend: weights with error bars, what lines and areas are, rows with missing values."""
+        n_features, has_noise = self.means.shape[1], len(self.weights) > len(self.means)
+        entries = []
+        for k in shown + [-1] * has_noise:
+            name, look = ("noise", _NOISE) if k < 0 else (f"{k}", {"linewidth": 1.2, **styles[k]})
             entries.append((f"{name}: weight {self.weights[k]:.3f} ± {self.weights_std[k]:.3f}", look))
         more = ": see posterior_summary" if "posterior_summary" in self.note else ""
         note = f"± 1 sd. {re.split('[:.]', self.note)[0]}{more}"
-        entries.append((wrapped(note, _LEGEND_INCHES), _TEXT))
-        if not is_line:
-            of_what = "sd of a component" if self.tails is None else "scales of a t component"
-            entries.append((f"{_COMPONENT_RADIUS:g} {of_what}", {"color": "0.3", "linewidth": 1.2}))
+        entries.append((drawing.wrapped(note, 2.3), _TEXT))
+        if n_features > 1:
+            unit = "sd of a component" if self.tails is None else "scales of a t component"
+            entries.append((f"{_COMPONENT_RADIUS:g} {unit}", {"color": "0.3", "linewidth": 1.2}))
         if self.mixture_densities_:
-            of_what = "components" if has_noise else "mixture"
-            entries.append((f"density of the {of_what}", {"color": "black", "linewidth": 1.0}))
-        kind, look = ("interval", _BAND) if is_line else ("region", _REGION)
-        entries.append((f"{100 * interval:g} % {kind} of its mean", {**look, "linestyle": "none"}))
-        entries += self._rows_with_holes()
-        handles = [Line2D([], [], label=label, **style) for label, style in entries]
-        if not is_corner:
-            return draw_legend(self.ax_, "beside", handles=handles, fontsize="small")
-        self.ax_.set_zorder(self.axes_[0, 0].get_zorder() + 1)  # Legible also where there is too little room.
-        return self.ax_.legend(handles=handles, loc="upper right", edgecolor="none", fontsize="small")
-
-    def _rows_with_holes(self):
-        """Entries of the legend that say how rows with missing values are shown, if there are some."""
-        n_missing = np.zeros(0) if self.points is None else np.isnan(self.points).sum(axis=1)
-        n_whole, n_shown = np.sum(n_missing == 0), self.means.shape[1]
-        n_without = np.sum(n_missing == n_shown)
-        n_ticks = len(n_missing) - n_whole - n_without
-        if n_whole == len(n_missing):
-            return []
-        which = "both values" if n_shown == 2 else "a value" if n_shown == 1 else "all values"
-        entries = [(f"{n_whole} of {len(n_missing)} rows have {which}", _TEXT)]
-        if n_ticks:
-            entries.append((f"{n_ticks} at the edge, where one\nof two values is missing", _TICK))
-        return entries + [(f"{n_without} not drawn: no value", _TEXT)] * bool(n_without)
+            total = "density of the components" if has_noise else "density of the mixture"
+            entries.append((total, {"color": "black", "linewidth": 1.0}))
+        name, marker = ("interval", "s") if n_features == 1 else ("region", "o")
+        entries.append((f"{100 * interval:g} % {name} of its mean", {**_REGION, "marker": marker}))
+        if self.points is not None and np.isnan(self.points).any():
+            n_missing, n_rows = np.isnan(self.points).sum(axis=1), len(self.points)
+            n_whole, n_without = np.sum(n_missing == 0), np.sum(n_missing == n_features)
+            which = {1: "a value", 2: "both values"}.get(n_features, "all values")
+            entries.append((f"{n_whole} of {n_rows} rows have {which}", _TEXT))
+            if n_whole + n_without < n_rows:
+                n_ticks = n_rows - n_whole - n_without
+                entries.append((f"{n_ticks} at the edge, where one\nof two values is missing", _TICK))
+            if n_without:
+                entries.append((f"{n_without} not drawn: no value", _TEXT))
+        place = "beside"
+        if n_features > 2:
+            place = "corner"
+            self.ax_.set_zorder(self.axes_[0, 0].get_zorder() + 1)  # Legible where there is too little room.
+        handles = drawing.legend_handles(entries)
+        self.legend_ = drawing.draw_legend(self.ax_, place, handles=handles, fontsize="small")
 
     def __repr__(self) -> str:
         shown = np.flatnonzero(self.counts >= 0.5).tolist()
         rows = "no rows" if self.points is None else f"{len(self.points)} rows"
         return (
             f"{type(self).__name__}: {len(shown)} of {len(self.counts)} components "
-            f"({', '.join(map(str, shown))}) over {in_words(self.feature_names)}; {rows}"
+            f"({', '.join(map(str, shown))}) over {selection.in_words(self.feature_names)}; {rows}"
         )
-
-
-def _styles(empty):
-    """Colour, marker and line style of every component; empty components take theirs last."""
-    ranks = np.argsort(np.argsort(empty, kind="stable"))
-    return [
-        {
-            "color": COLORS[rank % len(COLORS)],
-            "marker": MARKERS[rank % len(MARKERS)],
-            "linestyle": LINE_STYLES[rank // len(COLORS) % len(LINE_STYLES)],
-        }
-        for rank in ranks.tolist()
-    ]
 
 
 def _ellipse(mean, covariance, radius, **style):
@@ -532,18 +486,3 @@ def _ellipse(mean, covariance, radius, **style):
     root = np.sqrt(variance) * np.array([[1.0, 0.0], [slope, np.sqrt(left / variance)]])
     circle = Path.unit_circle()
     return PathPatch(Path(mean + radius * circle.vertices @ root.T, circle.codes), **style)
-
-
-def _component_matrices(estimator):
-    """`covariances_`, or `scales_` of Student's t, as one matrix for each component: (K, P, P)."""
-    structure = estimator._fitted.structure
-    matrices = estimator.scales_ if structure.has_scales else estimator.covariances_
-    matrices = structure.per_component(structure.by_group(matrices))
-    # A sphere has one variance for all features.
-    return matrices if structure.is_matrix else matrices[:, :, None] * np.eye(structure.n_features)
-
-
-def _component_tails(estimator):
-    """Degrees of freedom of the components, (K,), or None where they are normal."""
-    is_student = estimator._fitted.structure.has_scales
-    return np.broadcast_to(estimator.tails_, len(estimator.means_)) if is_student else None

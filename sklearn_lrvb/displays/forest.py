@@ -1,184 +1,144 @@
-"""Forest plots: means and intervals of several kinds, in rows of panels, with one legend above."""
+"""Forest plots: tables of means and intervals of several series, in rows of panels, with one legend above."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from sklearn_lrvb.displays.axes import draw_legend, label_values, panel_grid, panel_width, styled, wrapped
+from sklearn_lrvb.displays import drawing
 
-_MOST_IN_ONE_ROW = 3  # Of up to so many panels.
-_ENTRY_INCHES, _KIND_INCHES = 0.05, 0.1  # Height of a row of a panel, and of each kind of intervals in it.
-_LEAST_INCHES = 0.35  # Height of a panel, without labels.
-_BETWEEN_INCHES = 0.55  # Between rows of panels, for tick labels and names.
-_LINE_INCHES = 0.16  # Of a further line of a name.
-_LEGEND_INCHES = 0.45
-_ONE_PANEL_INCHES, _LEAST_WIDTH_INCHES = 6.4, 4.8
-_NAMES_SHARE = 0.84  # Of a panel's width is for names of its axis; names of its rows take some.
-_ROW_NAME_INCHES = 1.1  # Longer names of rows are broken.
-_BESIDE_INCHES = 2.0  # Of a legend beside the only panel.
-_MOST_KINDS_IN_A_LINE = 5
-_SPREAD = 0.6  # Of the kinds about a row, in units of the distance between rows.
-_INFINITE_MARGIN = 0.1  # How far intervals without end are drawn beyond all else, in units of its width.
-
-
-class Kind(NamedTuple):
-    """A kind of intervals: what it is called, and how interval and mean are drawn."""
-
-    name: str
-    line: dict[str, Any]
-    point: dict[str, Any]
+_LINE_INCHES = 0.16  # Height of a further line of the legend, and of a name.
+_MOST_IN_A_LINE = 5  # Of the legend.
 
 
 class Panel(NamedTuple):
-    """One panel of a forest plot, with n entries.
+    """One panel of a forest plot: a table of means and intervals, with n rows.
 
     Attributes
     ----------
-    label, title : str, what the numbers are, and what is above the panel
-    rows : list of str, names from top to bottom
-    at : (n,) int, the row of each entry
-    numbers : (kinds, 3, n), means, lower and upper ends
-    limits : pair of float, ends of the axis; None means that the intervals decide
+    name : str, for its title; of a column of rows, or "" for none
+    values : list of n str, names of the rows from top to bottom, such as categories
+    numbers : ndarray of shape (3, n_series, n), means, lower and upper limits of the intervals
+    quantity : str, what the numbers are, in words
+    limits : pair of float, of the axis; None means that the numbers decide
+    separation : float or None, share of the uncertainty about the class that the column alone removes
     """
 
-    label: str
-    title: str
-    rows: list[str]
-    at: np.ndarray
+    name: str
+    values: list[str]
     numbers: np.ndarray
+    quantity: str
     limits: tuple[float, float] | None = None
+    separation: float | None = None
+
+    def title(self):
+        """The name, and how well the column separates several series."""
+        is_alone = self.separation is None or self.numbers.shape[1] == 1
+        return self.name if is_alone else f"{self.name} ({100 * self.separation:.0f} %)"
 
 
-class Forest(NamedTuple):
-    """What a forest plot shows, and how large.
+class ForestDisplay(drawing.Display):
+    """A display that is a forest plot.
 
-    Attributes
-    ----------
-    panels, kinds : list of Panel, list of Kind
-    title : str, of the legend
-    panel_inches : float, width of a panel with its labels
-    most_columns : int, of panels
-    row_label : str, what all rows are; panels beside each other then have their names once. "" for nothing
+    A subclass may say how large panels are, and what all their rows are: panels beside each other then have
+    the names of rows once.
     """
 
-    panels: list[Panel]
-    kinds: list[Kind]
-    title: str
-    panel_inches: float
-    most_columns: int
-    row_label: str = ""
+    _panel_width, _least_height = 3.2, 0.35  # Inches of a panel with its labels, and of one without them.
+    _most_columns, _row_label = 3, ""
 
-    def draw(self, ax, kwargs):
-        """Draw the panels, and a legend above them.
+    def _draw_panels(self, ax, panels, series, title, kwargs):
+        """Draw panels and a legend: for every panel a list of LineCollection and Line2D, a pair a series.
 
         Parameters
         ----------
-        ax : Axes or None, as in `panel_grid`
-        kwargs : dict of keyword arguments of `hlines`
-
-        Returns
-        -------
-        attributes : dict, what the display keeps: `ax_`, `figure_`, `axes_`, `legend_`
-        drawn : list for every panel of a pair for every kind: LineCollection, Line2D
+        ax : Axes or None, as in `_take`
+        panels : list of Panel
+        series : list of tuples: a name, keyword arguments of `hlines` for intervals and of `plot` for means
+        title : str, of the legend
+        kwargs : dict of keyword arguments of `hlines`, the user's
         """
-        n_panels = len(self.panels)
-        n_columns = min(self.most_columns, int(np.ceil(n_panels**0.5)))
-        n_columns = n_panels if n_panels <= _MOST_IN_ONE_ROW else n_columns
-        width = max(_LEAST_WIDTH_INCHES, self.panel_inches * n_columns) if n_panels > 1 else _ONE_PANEL_INCHES
-        width = width if ax is None else panel_width(ax)
-        inches = _NAMES_SHARE * width / n_columns
-        in_rows = [self.panels[k : k + n_columns] for k in range(0, n_panels, n_columns)]
-        of_row = _ENTRY_INCHES + _KIND_INCHES * len(self.kinds)
-        least = max(_LEAST_INCHES, 0.08 * len(self.row_label))
-        heights = [max(least, of_row * max(len(panel.rows) for panel in row)) for row in in_rows]
-        n_lines = sum(max(_n_lines(panel, inches) for panel in row) for row in in_rows)
-        is_beside = n_panels == 1 and self.panels[0].title
-        title = wrapped(self.title, _BESIDE_INCHES if is_beside else width)
-        in_legend = title.count("\n") + (len(self.kinds) - 1) // _MOST_KINDS_IN_A_LINE
-        has_titles = any(panel.title for panel in self.panels)
-        strip = _LEGEND_INCHES + _LINE_INCHES * (in_legend + has_titles)
-        height = strip + sum(heights) + _BETWEEN_INCHES * len(in_rows) + _LINE_INCHES * n_lines
-        ax, axes, above = panel_grid(ax, (len(in_rows), n_columns), (width, height), strip, heights)
-        drawn = []
-        for place, panel in enumerate(self.panels):
-            leads = place % n_columns == 0 or panel.rows != self.panels[place - 1].rows
-            drawn.append(self._draw_panel(axes.flat[place], panel, kwargs))
-            self._label_panel(axes.flat[place], panel, inches, leads or not self.row_label)
-        for place in range(n_panels, axes.size):
-            axes.flat[place].remove()
-            axes.flat[place] = None
-        legend = self._draw_legend(ax, above, title, kwargs)
-        return {"ax_": ax, "figure_": ax.figure, "axes_": axes, "legend_": legend}, drawn
-
-    def _draw_panel(self, ax, panel, kwargs):
-        """Draw the intervals and the means of all kinds in one panel: list of pairs."""
         from matplotlib.collections import LineCollection
 
-        left, right = panel.limits or _ends(panel.numbers)
-        offsets = _SPREAD * (np.arange(len(self.kinds)) - 0.5 * (len(self.kinds) - 1)) / len(self.kinds)
+        several, n_columns = len(panels) > 1, len(panels)
+        if len(panels) > 3:  # They do not fit into one row.
+            n_columns = min(self._most_columns, int(np.ceil(len(panels) ** 0.5)))
+        width = max(4.8, self._panel_width * n_columns) if several else 6.4
+        width = width if ax is None else drawing.inches(ax)[0]
+        names_width = 0.84 * width / n_columns  # Names of rows take some of a panel's width.
+        above = [drawing.wrapped(panel.title(), 0.8 * names_width) for panel in panels]  # In larger print.
+        place = "strip" if several else "beside" if above[0] else "above"
+        title = drawing.wrapped(title, 2.0 if place == "beside" else width)
+
+        n_lines = title.count("\n") + (len(series) - 1) // _MOST_IN_A_LINE + any(above)
+        strip, row_height = 0.36 + _LINE_INCHES * n_lines, 0.05 + 0.1 * len(series)
+        in_rows = [panels[k : k + n_columns] for k in range(0, len(panels), n_columns)]
+        heights = [max(self._least_height, row_height * max(len(p.values) for p in row)) for row in in_rows]
+        n_lines = max(text.count("\n") + bool(text) for text in above)
+        n_lines += max(drawing.wrapped(panel.quantity, names_width).count("\n") for panel in panels)
+        height = (
+            strip + sum(heights) + (0.55 + _LINE_INCHES * n_lines) * len(heights)
+        )  # With labels of ticks.
+        if ax is not None:  # Panels share what the legend leaves.
+            scale = max(strip, drawing.inches(ax)[1] - strip) / sum(heights)
+            heights = [scale * inches for inches in heights]
+        heights = [strip, *heights] if several else heights
+        grid = self._take(ax, (len(heights), n_columns), (width, height), heights)
+        self.axes_ = grid[int(several) :]
+
+        series = [(name, drawing.styled(LineCollection, line, kwargs), point) for name, line, point in series]
         drawn = []
-        for kind, offset, (mean, *ends) in zip(self.kinds, offsets, panel.numbers, strict=True):
-            style = styled(LineCollection, kind.line, kwargs)
-            lines = ax.hlines(panel.at + offset, *np.clip(ends, left, right), **style)
-            points = ax.plot(mean, panel.at + offset, linestyle="none", zorder=3, **kind.point)
-            drawn.append((lines, points[0]))
-        for name, end in (("left", left), ("right", right)):
-            if np.isfinite(end):
-                ax.set_xlim(**{name: end})
+        for k, (panel, text) in enumerate(zip(panels, above, strict=True)):
+            axes = self.axes_.flat[k]
+            drawn.append(_draw_panel(axes, panel, series))
+            leads = k % n_columns == 0 or panel.values != panels[k - 1].values or not self._row_label
+            names = [drawing.wrapped(name, 1.1) for name in panel.values] if leads else []
+            axes.set_yticks(range(len(panel.values)), names, fontsize="small")
+            axes.set_ylabel(self._row_label if len(names) > 1 else "", fontsize="small")
+            axes.grid(axis="y" if self._row_label else "x", color="0.9", linewidth=0.8)
+            axes.set_title(text, fontsize="medium", loc="left")
+            drawing.label_values(axes, panel.quantity, names_width)
+        for k in range(len(panels), self.axes_.size):
+            self.axes_.flat[k].remove()
+            self.axes_.flat[k] = None
+        self.legend_ = _draw_legend(grid[0], series, title, place)
         return drawn
 
-    def _label_panel(self, ax, panel, inches, has_names):
-        """Label the axis of a panel, and its rows where they are not those of the panel beside it."""
-        names = [wrapped(name, _ROW_NAME_INCHES) for name in panel.rows]
-        ax.set_ylim(len(panel.rows) - 0.5, -0.5)
-        ax.set_yticks(range(len(names)), names if has_names else [], fontsize="small")
-        ax.grid(axis="y" if self.row_label else "x", color="0.9", linewidth=0.8)
-        ax.tick_params(axis="y", length=0)
-        ax.set_axisbelow(True)
-        ax.spines[["top", "right", "left"]].set_visible(False)
-        if has_names and len(panel.rows) > 1:
-            ax.set_ylabel(self.row_label, fontsize="small")
-        if panel.title:
-            ax.set_title(_title(panel, inches), fontsize="medium", loc="left")
-        label_values(ax, panel.label, inches)
 
-    def _draw_legend(self, ax, above, title, kwargs):
-        """Draw the legend of the kinds above the panels."""
-        from matplotlib.collections import LineCollection
-        from matplotlib.lines import Line2D
+def _draw_panel(axes, panel, series):
+    """Draw means and intervals of all series in one panel: list of pairs, LineCollection and Line2D."""
+    limits, drawn = panel.limits, []
+    if limits is None and np.isinf(panel.numbers[1:]).any():  # Intervals without end reach the edge.
+        finite = panel.numbers[np.isfinite(panel.numbers)]
+        low, high = (finite.min(), finite.max()) if finite.size else (0.0, 1.0)
+        margin = 0.1 * (high - low) or 1.0
+        limits = low - margin, high + margin
+    # About a row, series are within 0.6 of the distance between rows.
+    offsets = 0.6 * ((np.arange(len(series)) + 0.5) / len(series) - 0.5)
+    for offset, (_, line, point), (mean, *ends) in zip(
+        offsets, series, panel.numbers.swapaxes(0, 1), strict=True
+    ):
+        at, ends = np.arange(len(mean)) + offset, ends if limits is None else np.clip(ends, *limits)
+        lines = axes.hlines(at, *ends, **line)
+        (points,) = axes.plot(mean, at, linestyle="none", zorder=3, **point)
+        drawn.append((lines, points))
+    if limits is not None:
+        axes.set_xlim(limits)
+    axes.set(ylim=(len(panel.values) - 0.5, -0.5), axisbelow=True)
+    axes.tick_params(axis="y", length=0)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    return drawn
 
-        handles = []
-        for kind in self.kinds:
-            style = styled(LineCollection, kind.line, kwargs)
-            own = kind.point | {name: style[name] for name in kind.line}
-            handles.append(Line2D([], [], label=kind.name, **own))
-        options = {"title": title, "alignment": "left", "fontsize": "small", "title_fontsize": "small"}
-        n_columns = min(len(handles), _MOST_KINDS_IN_A_LINE)
-        if above is None:
-            where = ("beside", 1) if self.panels[0].title else ("above", n_columns)
-            return draw_legend(ax, *where, handles=handles, **options)
-        place = {"loc": "upper left", "frameon": False, "ncols": n_columns, "borderaxespad": 0.0}
-        legend = above.legend(handles=handles, **place, **options)
+
+def _draw_legend(first_row, series, title, place):
+    """Draw the legend of the series beside or above the only panel, or in the strip above several."""
+    keys = ("color", "linewidth", "linestyle")
+    looks = [(name, point | {key: line[key] for key in keys if key in line}) for name, line, point in series]
+    handles, n_columns = drawing.legend_handles(looks), min(len(looks), _MOST_IN_A_LINE)
+    options = {"title": title, "alignment": "left", "fontsize": "small", "title_fontsize": "small"}
+    n_columns = 1 if place == "beside" else n_columns
+    legend = drawing.draw_legend(first_row[0], place, n_columns, handles=handles, **options)
+    if place == "strip":
         legend.set_in_layout(False)  # Its axes have the height that it needs.
-        return legend
-
-
-def _title(panel, inches):
-    """The title of a panel in lines; its print is larger than that of names."""
-    return wrapped(panel.title, 0.8 * inches)
-
-
-def _n_lines(panel, inches):
-    """Lines of the names of a panel, beyond the first below it."""
-    above = _title(panel, inches).count("\n") + 1 if panel.title else 0
-    return wrapped(panel.label, inches).count("\n") + above
-
-
-def _ends(numbers):
-    """Ends of a panel on sides of infinite intervals, (kinds, 3, n); else infinity."""
-    finite = numbers[np.isfinite(numbers)]
-    if not finite.size:
-        return -np.inf, np.inf
-    margin = _INFINITE_MARGIN * np.ptp(finite) or 1.0
-    left = finite.min() - margin if np.isneginf(numbers[:, 1]).any() else -np.inf
-    return left, finite.max() + margin if np.isposinf(numbers[:, 2]).any() else np.inf
+        for axes in first_row:
+            axes.set_axis_off()
+    return legend

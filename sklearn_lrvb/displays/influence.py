@@ -2,56 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from sklearn_lrvb.displays.axes import (
-    given_or_new,
-    label_axes,
-    no_formula,
-    panel_width,
-    point_size,
-    scatter_rows,
-    wrapped,
-    write_beside,
-)
-from sklearn_lrvb.displays.selection import (
-    check_drawn,
-    checked_feature,
-    checked_features,
-    coordinates,
-    in_words,
-    is_list,
-    parameter_entry,
-    row_names,
-)
+from sklearn_lrvb.answers.influence import influence_of_rows
+from sklearn_lrvb.displays import drawing, selection
 from sklearn_lrvb.estimators.arguments import check_perturbation, table_like
 from sklearn_lrvb.estimators.gaussian_mixture import LRVBGaussianMixture
 from sklearn_lrvb.rows import require_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
-    from numpy.typing import ArrayLike, NDArray
 
-# Influence has heavy tails: a colour scale up to the largest value would show nearly all others as zero.
-_SCALE_QUANTILE = 0.95
-_LABEL_INCHES = 3.2  # Longer labels of the colour bar are broken.
-_LANDSCAPE_MARGIN = 0.08  # A landscape extends beyond the points by this fraction of their range.
-_MOST_EDGED = 2000  # More points have no dark edges, which would hide their colours.
 _MOST_NAMED = 5  # The rows of the largest influence are named.
-_SMALL_PRINT = (6.0, 10.0)  # Width of a character and height of a line of names of rows, in points.
 # Where the name of a row stands, from its point: the first place that is free.
 _SIDES = [(x, y, ha, va) for x, ha in ((5, "left"), (-5, "right")) for y, va in ((5, "bottom"), (-5, "top"))]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class InfluenceDisplay:
+class InfluenceDisplay(drawing.Display):
     """Influence of points on the posterior mean of one parameter.
 
     The points lie in the plane of two features; their colour is the derivative of the parameter in the
@@ -182,7 +157,7 @@ class InfluenceDisplay:
 
         component : int or 'noise', default=0
             The parameter's component; ignored where all components share one precision matrix
-            (``covariance_type='tied'``). 'noise' is for the weight of noise.
+            (``covariance_type`` 'tied' or 'tied_diag'). 'noise' is for the weight of noise.
 
         feature : int, str or pair of such, default=0
             The parameter's feature, by number or by name. Of precisions and covariances one feature stands
@@ -228,11 +203,11 @@ class InfluenceDisplay:
             than two features or over one of two, or if the fit is no strict optimum and so has no posterior
             covariance.
         """
-        check_drawn(cls, estimator, LRVBGaussianMixture)
+        selection.check_drawn(cls, estimator, LRVBGaussianMixture)
         if kind not in ("points", "landscape"):
             raise ValueError(f"kind must be 'points' or 'landscape', got {kind!r}.")
         names = estimator._feature_names
-        chosen = checked_features(range(min(2, len(names))) if features is None else features, names, 2)
+        chosen = selection.checked_features(features, names, 2)
         if kind == "landscape" and len(chosen) < len(names):
             raise ValueError(
                 f"kind='landscape' shows the influence function over all features, at most two, but the "
@@ -242,26 +217,49 @@ class InfluenceDisplay:
         if not isinstance(grid_resolution, Integral) or grid_resolution < 2:
             raise ValueError(f"grid_resolution must be an integer, at least 2, got {grid_resolution!r}.")
         require_table(X, cls.__name__)
-        influence_of, label = _influence_function(estimator, target, component, feature, perturb, along)
-        influence, points = influence_of(X), coordinates(estimator, X, chosen)
+        index, name = selection.parameter_entry(estimator, target, component, feature)
+        check_perturbation(perturb)
+        label = f"change of {name} per copy of the row"
+        if perturb == "location":
+            default = next(iter(feature)) if selection.is_list(feature) else feature
+            along = selection.checked_feature("along", default if along is None else along, names)
+            label = f"change of {name} per unit of {names[along]}"
+        elif along is not None:
+            raise ValueError(
+                f"along is where a point moves: leave it out with perturb='weight', got {along!r}."
+            )
+
+        uncertainty = estimator._uncertainty
+        combination = np.zeros((1, uncertainty.targets[target].size))
+        combination[0, uncertainty.targets[target].flat_indices()[index]] = 1.0
+
+        def influence_of(rows):
+            rows = estimator._given_rows(rows, None, uncertainty.fitted)
+            with estimator._tracked("influence") as tracked:
+                functions = uncertainty.influence_functions(target, combination, tracked=tracked)
+                on_entry = influence_of_rows(rows, functions, perturb, np.array(0), tracked=tracked)
+            return on_entry if along is None else on_entry[:, along]
+
+        influence, points = influence_of(X), selection.coordinates(estimator, X, chosen)
         # A point without both values has no place in a plane, and none moves along a feature that is missing.
         has_place = ~np.isnan(points).all(axis=1) | (len(chosen) == 1)
         is_shown = has_place & ~np.isnan(influence)
-        if np.isnan(points[is_shown]).all(axis=0).any():
+        points = points[is_shown]
+        if np.isnan(points).all(axis=0).any():
             raise ValueError("No row of X has values of all features that span the plot: choose others.")
-        xlabel, ylabel = [*(names[p] for p in chosen), label][:2]
+        row_labels = X.index if hasattr(X, "iloc") else range(len(is_shown))
         display = cls(
-            points=points[is_shown],
+            points=points,
             influence=influence[is_shown],
             label=label,
-            xlabel=xlabel,
-            ylabel=ylabel,
-            row_names=row_names(X, is_shown),
+            xlabel=names[chosen[0]],
+            ylabel=names[chosen[1]] if len(chosen) == 2 else label,
+            row_names=[str(row_labels[k]) for k in np.flatnonzero(is_shown)],
             n_left_out=int(np.sum(~is_shown)),
         )
         if kind == "landscape":
-            low, high = np.nanmin(display.points, axis=0), np.nanmax(display.points, axis=0)
-            margin = _LANDSCAPE_MARGIN * np.where(high > low, high - low, 1.0)
+            low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
+            margin = 0.08 * np.where(high > low, high - low, 1.0)
             places = np.meshgrid(*np.linspace(low - margin, high + margin, grid_resolution).T)
             rows = np.column_stack([axis.ravel() for axis in places])[:, np.argsort(chosen)]
             landscape = influence_of(table_like(X, rows, keeps_index=False))
@@ -310,34 +308,32 @@ class InfluenceDisplay:
             raise ValueError(f"vmax must be positive and finite, got {vmax!r}.")
         from matplotlib.ticker import MaxNLocator
 
-        self.ax_ = given_or_new(ax)
-        self.figure_ = self.ax_.figure
+        self._take(ax)
         self.landscape_ = self.zero_line_ = self.colorbar_ = None
-        scatter_kw, contour_kw = scatter_kw or {}, contour_kw or {}
         if vmax is None:
             size = np.abs(self.influence)
+            # Tails are heavy: up to the largest value, nearly all others would be shown as zero.
             # The margin of 5 % keeps a plateau, such as 1 / N_k in a separate component, within the scale.
-            vmax = 1.05 * np.quantile(size, _SCALE_QUANTILE) or size.max() or 1.0
+            vmax = 1.05 * np.quantile(size, 0.95) or size.max() or 1.0
         ticks = MaxNLocator(12, symmetric=True).tick_values(-vmax, vmax)
-        places, labels = self.points, [self.xlabel, self.ylabel]
         if self.points.shape[1] == 1:  # The influence itself is the y axis.
-            places, labels = np.column_stack([self.points, self.influence]), [self.xlabel, self.label]
+            places, ylabel = np.column_stack([self.points, self.influence]), self.label
             self.zero_line_ = self.ax_.axhline(0.0, color="black", linewidth=0.8, zorder=0)
             if self.landscape is not None:
                 (self.landscape_,) = self.ax_.plot(self.xx0, self.landscape, color="0.5", linewidth=1.2)
-        elif self.landscape is not None:
-            self._draw_landscape(ticks, cmap, contour_kw)
-        self._draw_points(places, ticks[-1], cmap, scatter_kw)
-        if self.points.shape[1] == 2:
-            self._draw_colorbar(ticks, scatter_kw)
-        label_axes(self.ax_, *labels)
+        else:
+            places, ylabel = self.points, self.ylabel
+            if self.landscape is not None:
+                self._draw_landscape(ticks, cmap, contour_kw or {})
+        self._draw_points(places, ticks, cmap, scatter_kw or {})
+        drawing.label_axes(self.ax_, self.xlabel, ylabel)
         self._name_points(places)
         return self
 
     def __repr__(self) -> str:
         drawn = "points" if self.landscape is None else "points and a landscape"
         features = [self.xlabel, self.ylabel][: self.points.shape[1]]
-        where = f"{len(self.points)} {drawn} over {in_words(features)}"
+        where = f"{len(self.points)} {drawn} over {selection.in_words(features)}"
         return f"{type(self).__name__}: {self.label}; {where}"
 
     def _draw_landscape(self, ticks, cmap, contour_kw):
@@ -345,107 +341,77 @@ class InfluenceDisplay:
         half = 0.5 * (ticks[1] - ticks[0])
         levels = np.append(ticks - half, ticks[-1] + half)
         style = {"levels": levels, "cmap": cmap, "extend": _beyond(self.landscape, levels[-1]), **contour_kw}
-        grid = (self.xx0, self.xx1, self.landscape)
+        grid, low, high = (self.xx0, self.xx1, self.landscape), self.landscape.min(), self.landscape.max()
         self.landscape_ = self.ax_.contourf(*grid, **style)
         # Thin lines between the bands, dashed where the influence is negative, show the sign in print.
-        edges = levels[(levels > self.landscape.min()) & (levels < self.landscape.max())]
+        edges = levels[(levels > low) & (levels < high)]
         if edges.size:
             self.ax_.contour(*grid, levels=edges, colors="0.35", linewidths=0.6, negative_linestyles="dashed")
-        if self.landscape.min() < 0 < self.landscape.max():
+        if low < 0 < high:
             self.zero_line_ = self.ax_.contour(*grid, levels=[0.0], colors="black", linewidths=0.8)
 
-    def _draw_points(self, places, limit, cmap, scatter_kw):
-        """Draw the points in the colours of their influence; on a landscape, small and dark."""
+    def _draw_points(self, places, ticks, cmap, scatter_kw):
+        """Draw the points in the colours of their influence, or on a landscape small and dark; colour bar."""
         from matplotlib.markers import MarkerStyle
 
         order, n_points = np.argsort(np.abs(self.influence), kind="stable"), len(places)
+        places, influence = places[order], self.influence[order]
+        style = {"s": 11, "color": "0.1", "edgecolor": "white", "linewidth": 0.5}
         if self.landscape is None:
-            style = {"c": self.influence[order], "cmap": cmap, "vmin": -limit, "vmax": limit}
-            edge = 0.5 if n_points <= _MOST_EDGED else 0.0
-            style |= {"s": point_size(30.0, n_points), "edgecolor": "0.35", "linewidth": edge}
-        else:
-            style = {"s": 11, "color": "0.1", "edgecolor": "white", "linewidth": 0.5}
-        self.points_, self.ticks_ = scatter_rows(self.ax_, places[order], style, scatter_kw)
-        if self._shows_sign(scatter_kw):
+            edge = 0.5 if n_points <= 2000 else 0.0  # Dark edges of many would hide their colours.
+            style = {"s": drawing.point_size(30.0, n_points), "edgecolor": "0.35", "linewidth": edge}
+            style |= {"c": influence, "cmap": cmap, "vmin": ticks[0], "vmax": ticks[-1]}
+        self.points_, self.ticks_ = drawing.scatter_rows(self.ax_, places, style, scatter_kw)
+        if self.points.shape[1] == 1:
+            return
+        scale, options = self.landscape_, {"ticks": ticks}
+        if self.landscape is None:
+            scale, options = self.points_, {"extend": _beyond(influence, ticks[-1])}
+        label = drawing.wrapped(self.label, 3.2)
+        self.colorbar_ = self.figure_.colorbar(scale, ax=self.ax_, label=label, **options)
+        if self.landscape is None and "marker" not in scatter_kw:
             markers = MarkerStyle("^"), MarkerStyle("v")
             up, down = (one.get_path().transformed(one.get_transform()) for one in markers)
-            signs = self.influence[order][~np.isnan(places[order]).any(axis=1)] < 0
-            self.points_.set_paths([down if is_below else up for is_below in signs.tolist()])
-
-    def _name_points(self, places):
-        """Name the points of the largest influence, where there is room, and list them in the title."""
-        size = np.abs(self.influence)
-        leading = np.argsort(-size, kind="stable")[:_MOST_NAMED]
-        leading = leading[size[leading] > 0.0].tolist()
-        names = [str(k) if self.row_names is None else self.row_names[k] for k in leading]
-        self.names_, taken = {}, []
-        self.ax_.autoscale_view()
-        for name, place in zip(names, places[leading], strict=True):
-            box = None if np.isnan(place).any() else self._free_box(name, place, taken)
-            if box is not None:
-                taken.append(box)
-        values = [f"{self.influence[k]:.2g}".replace("-", "\N{MINUS SIGN}") for k in leading]
-        listed = ", ".join(f"{name} ({value})" for name, value in zip(names, values, strict=True))
-        lines = [f"largest influence: {listed}"] if values else []
-        n_ticks = int(np.isnan(self.points).any(axis=1).sum())
-        if n_ticks or self.n_left_out:
-            lines.append(f"a value is missing: {n_ticks} at the edge, {self.n_left_out} not drawn")
-        inches = panel_width(self.ax_)
-        self.ax_.set_title("\n".join(wrapped(line, inches) for line in lines), fontsize="small")
-
-    def _free_box(self, name, place, taken):
-        """Write a name beside a point, on the first side that is free: its box in points, or None."""
-        unit = 72.0 / self.figure_.dpi
-        at, edges = self.ax_.transData.transform(place) * unit, self.ax_.bbox.get_points() * unit
-        extent = np.array([len(name) * _SMALL_PRINT[0], _SMALL_PRINT[1]])
-        for *offset, ha, va in _SIDES:
-            low = at + offset - extent * [ha == "right", va == "top"]
-            is_inside = np.all(low >= edges[0]) and np.all(low + extent <= edges[1])
-            if is_inside and all(np.any((low > end) | (low + extent < start)) for start, end in taken):
-                style = {"ha": ha, "va": va, "fontsize": "small", "zorder": 6}
-                self.names_[name] = write_beside(self.ax_, no_formula(name), place, offset, **style)
-                return low, low + extent
-        return None
-
-    def _shows_sign(self, scatter_kw):
-        """Whether the points' markers show the sign of their influence."""
-        return self.points.shape[1] == 2 and self.landscape is None and "marker" not in scatter_kw
-
-    def _draw_colorbar(self, ticks, scatter_kw):
-        """Draw the colour bar, with arrows on the sides where values lie beyond the scale."""
-        drawn, style = self.landscape_, {"ticks": ticks}
-        if self.landscape is None:
-            drawn, style = self.points_, {"extend": _beyond(self.influence, ticks[-1])}
-        label = wrapped(self.label, _LABEL_INCHES)
-        self.colorbar_ = self.figure_.colorbar(drawn, ax=self.ax_, label=label, **style)
-        if self._shows_sign(scatter_kw):
+            is_negative = influence[~np.isnan(places).any(axis=1)] < 0
+            self.points_.set_paths([down if below else up for below in is_negative.tolist()])
             signs = "$\\blacktriangle$ positive\n$\\blacktriangledown$ negative"
             below = 20 if self.colorbar_.extend in ("min", "both") else 4  # An arrow may be in the way.
             self.colorbar_.ax.set_xlabel(signs, fontsize="small", labelpad=below)
 
+    def _name_points(self, places):
+        """Name the points of the largest influence, where there is room, and list them in the title."""
+        size = np.abs(self.influence)
+        leading = [k for k in np.argsort(-size, kind="stable")[:_MOST_NAMED].tolist() if size[k] > 0.0]
+        self.names_, taken, listed = {}, [], []
+        self.ax_.autoscale_view()
+        for k in leading:
+            name = str(k) if self.row_names is None else self.row_names[k]
+            value = f"{self.influence[k]:.2g}".replace("-", "\N{MINUS SIGN}")
+            listed.append(f"{name} ({value})")
+            if not np.isnan(places[k]).any():
+                self._write_name(name, places[k], taken)
+        lines = [f"largest influence: {', '.join(listed)}"] if listed else []
+        n_ticks = int(np.isnan(self.points).any(axis=1).sum())
+        if n_ticks or self.n_left_out:
+            lines.append(f"a value is missing: {n_ticks} at the edge, {self.n_left_out} not drawn")
+        width = drawing.inches(self.ax_)[0]
+        self.ax_.set_title("\n".join(drawing.wrapped(line, width) for line in lines), fontsize="small")
 
-def _influence_function(estimator, target, component, feature, perturb, along):
-    """The function from rows to the influence of each on one parameter, and its label."""
-    index, name = parameter_entry(estimator, target, component, feature)
-    check_perturbation(perturb)
-    if perturb == "location":
-        default = next(iter(feature)) if is_list(feature) else feature
-        names = estimator._feature_names
-        along = checked_feature("along", default if along is None else along, names)
-        label = f"change of {name} per unit of {names[along]}"
-    elif along is not None:
-        raise ValueError(f"along is where a point moves: leave it out with perturb='weight', got {along!r}.")
-    else:
-        label = f"change of {name} per copy of the row"
-
-    def influence(rows):
-        on_entry = estimator._influence_on(rows, target, index, perturb)
-        return on_entry if along is None else on_entry[:, along]
-
-    return influence, label
+    def _write_name(self, name, place, taken):
+        """Write a name beside a point, on the first side that is free, and add its box to those taken."""
+        axes = self.ax_.bbox
+        for *offset, ha, va in _SIDES:
+            style = {"ha": ha, "va": va, "fontsize": "small", "zorder": 6}
+            text = drawing.write_beside(self.ax_, drawing.no_formula(name), place, offset, **style)
+            box = text.get_window_extent()
+            if not box.count_overlaps(taken) and np.all(box.min >= axes.min) and np.all(box.max <= axes.max):
+                taken.append(box)
+                self.names_[name] = text
+                return
+            text.remove()
 
 
 def _beyond(influence, limit):
     """On which sides values lie beyond the colour scale, in matplotlib's terms."""
-    beyond = bool(influence.min() < -limit), bool(influence.max() > limit)
-    return {(True, True): "both", (True, False): "min", (False, True): "max"}.get(beyond, "neither")
+    sides = [["neither", "max"], ["min", "both"]]
+    return sides[int(influence.min() < -limit)][int(influence.max() > limit)]

@@ -10,16 +10,20 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_lrvb.estimators.arguments import holding
 
 _MOST_PANELS = 100  # More are too small to read on any page, and take matplotlib a minute.
+_FEWER = (
+    "(a) Choose some by features=[...]; for matrices a feature stands for its diagonal entry, and a pair for "
+    "the entry off the diagonal. (b) Draw fewer targets."
+)
 
 
-def check_drawn(display, estimator, kind=None):
+def check_drawn(display, estimator, model=None):
     """Raise an error where an estimator cannot be drawn.
 
     Parameters
     ----------
     display : class that is to draw it
     estimator : object, what the user passed
-    kind : class of the estimators that it draws; None means mixtures of all kinds
+    model : class of the estimators that it draws; None means every mixture
 
     Raises
     ------
@@ -28,13 +32,13 @@ def check_drawn(display, estimator, kind=None):
     NotFittedError
         The estimator is not fitted.
     ValueError
-        It is of another kind.
+        It is another model.
     """
     check_matplotlib_support(f"{display.__name__}.from_estimator")
     check_is_fitted(estimator)
-    if kind is not None and not isinstance(estimator, kind):
+    if model is not None and not isinstance(estimator, model):
         raise ValueError(
-            f"{display.__name__} draws {kind.__name__}, got {type(estimator).__name__}. Both are drawn by "
+            f"{display.__name__} draws {model.__name__}, got {type(estimator).__name__}. Both are drawn by "
             "PosteriorStdDisplay, PartitionDisplay, DecidingRowsDisplay and ModelChoiceDisplay; latent "
             "classes by ClassProfilesDisplay."
         )
@@ -58,12 +62,6 @@ def coordinates(estimator, X, features):
     return estimator._given_rows(X, None, estimator._fitted).X[:, features].astype(np.float64)
 
 
-def row_names(X, chosen):
-    """Labels of some rows, bool (n,), in the index of a pandas data frame, or their numbers: list of str."""
-    labels = X.index if hasattr(X, "iloc") else range(len(chosen))
-    return [str(label) for label, is_chosen in zip(labels, chosen.tolist(), strict=True) if is_chosen]
-
-
 def in_words(names):
     """Names as a list in words: "a", "a and b", "a, b and c"."""
     return " and ".join([", ".join(names[:-1])] * (len(names) > 1) + names[-1:])
@@ -76,10 +74,10 @@ def is_list(value):
 
 def checked_feature(name, value, names):
     """The number of a feature, given by number or by name."""
-    found = _feature(value, names)
-    if found is None:
+    number = _feature(value, names)
+    if number is None:
         raise ValueError(f"{name} must be {_one_of(names)}, got {value!r}.")
-    return found
+    return number
 
 
 def checked_features(features, names, n_most=None):
@@ -87,33 +85,34 @@ def checked_features(features, names, n_most=None):
 
     Parameters
     ----------
-    features : object, what the user passed
+    features : object, what the user passed; None stands for the first two, or the only one
     names : list of P str
     n_most : int or None, how many may be chosen
     """
-    found = [_feature(v, names) for v in features] if is_list(features) else [None]
-    possible = 1 <= len(found) <= (n_most or len(names))
-    if None in found or len(set(found)) < len(found) or not possible:
+    if features is None:
+        return list(range(min(2, len(names))))
+    numbers = [_feature(v, names) for v in features] if is_list(features) else [None]
+    if None in numbers or len(set(numbers)) < len(numbers) or not 1 <= len(numbers) <= (n_most or len(names)):
         how_many = "one or two" if n_most == 2 else "one or more"
         raise ValueError(
             f"features must be {how_many} different columns of the {len(names)} that the mixture was fitted "
             f"to, each {_one_of(names)}, got {features!r}."
         )
-    return found
+    return numbers
 
 
 def checked_components(components, counts, min_count):
     """The numbers of the components to show: those listed, or all with at least ``min_count`` rows."""
     if components is None:
         return np.flatnonzero(holding(counts, min_count)).tolist()
-    found = list(components) if is_list(components) else [None]
-    known = all(_is_index(k, len(counts)) for k in found)
-    if not found or not known or len(set(found)) < len(found):
+    chosen = list(components) if is_list(components) else []
+    known = all(_is_index(k, len(counts)) for k in chosen)
+    if not chosen or not known or len(set(chosen)) < len(chosen):
         raise ValueError(
             f"components must be a list of different integers from 0 to {len(counts) - 1}, got "
             f"{components!r}."
         )
-    return [int(k) for k in found]
+    return [int(k) for k in chosen]
 
 
 def parameter_entry(estimator, target, component, feature):
@@ -134,24 +133,60 @@ def parameter_entry(estimator, target, component, feature):
     """
     target, names = estimator._uncertainty.targets[target], estimator._feature_names
     if isinstance(component, str) and component == "noise":
-        return _noise_entry(target, names)
-    if not _is_index(component, len(estimator.means_)):
+        if not has_noise_entry(target):
+            raise ValueError(
+                "component='noise' is for target='weights' and target='log_weights' of a fit with noise, got "
+                f"target={target.name!r}."
+            )
+        place = target.size - 1
+    elif _is_index(component, len(estimator.means_)):
+        place = target.flat_index(int(component), *row_and_column(target, feature, names))
+    else:
         raise ValueError(
             f"component must be an integer from 0 to {len(estimator.means_) - 1}, got {component!r}."
         )
-    flat_index = target.flat_index(int(component), *row_and_column(target, feature, names))
-    index = np.argwhere(target.flat_indices() == flat_index)[0]  # in the upper triangle of a matrix
-    return tuple(index.tolist()), target.labels(names)[flat_index]
+    index = np.argwhere(target.flat_indices() == place)[0]  # in the upper triangle of a matrix
+    return tuple(index.tolist()), target.labels(names)[place]
 
 
-def _noise_entry(target, names):
-    """Index and name of the weight of noise, as in `parameter_entry`."""
-    if not has_noise_entry(target):
-        raise ValueError(
-            "component='noise' is for target='weights' and target='log_weights' of a fit with noise, got "
-            f"target={target.name!r}."
-        )
-    return (target.size - 1,), target.labels(names)[-1]
+def chosen_entries(estimator, targets, components, features, min_count):
+    """The entries of targets that are drawn: dict of their places to pairs of str, of a row and a panel.
+
+    A place is a position in the flat forms of all targets, one after the other. A row is a component. A panel
+    is named by the features of its entries, and by the target too, unless this is alone and several panels
+    are under a title that names it.
+
+    Parameters
+    ----------
+    targets : list of Target
+    components, features, min_count : what the user passed; without components, noise has a row
+    """
+    shown = checked_components(components, expected_counts(estimator), min_count)
+    n_components, n_features = estimator.means_.shape
+    names, entries, start = estimator._feature_names, {}, 0
+    for target in targets:
+        pairs = all_entries(target, n_features)
+        if features is not None and target.n_feature_axes:
+            if not is_list(features) or not len(features):
+                raise ValueError(f"features must be a list of features, or None for all, got {features!r}.")
+            pairs = dict.fromkeys(tuple(row_and_column(target, feature, names)) for feature in features)
+        check_number_of_panels(len(pairs), _FEWER)
+        has_features = target.size > target.n_units or (n_features == 1 and target.n_feature_axes)
+        entry_name = target.entry_name.replace("_", " ")
+        for row, column in pairs:
+            label = names[row] if row == column else f"{names[row]}, {names[column]}"
+            if not has_features:
+                label = entry_name
+            elif len(targets) > 1 or len(pairs) == 1:
+                label = f"{entry_name} of {label}"
+            for k in shown:
+                component = "all" if target.n_units < n_components else str(k)
+                entries[start + target.flat_index(k, row, column)] = component, label
+        if components is None and has_noise_entry(target):
+            entries[start + target.size - 1] = "noise", label
+        start += target.size
+    check_number_of_panels(len({label for _, label in entries.values()}), _FEWER)
+    return entries
 
 
 def has_noise_entry(target):
@@ -165,10 +200,10 @@ def row_and_column(target, feature, names):
         return [checked_feature("feature", feature, names)] * 2
     if target.n_feature_axes < 2:
         raise ValueError(f"feature must be one feature for target={target.name!r}, got {feature!r}.")
-    found = [_feature(v, names) for v in feature]
-    if len(found) != 2 or None in found:
+    pair = [_feature(v, names) for v in feature]
+    if len(pair) != 2 or None in pair:
         raise ValueError(f"feature must be {_one_of(names)}, or a pair of such, got {feature!r}.")
-    return sorted(found)
+    return sorted(pair)
 
 
 def all_entries(target, n_features):

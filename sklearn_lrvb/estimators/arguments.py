@@ -37,6 +37,15 @@ def warn_of_weights_as_y(y, sample_weight):
         )
 
 
+def require_rows_first(X):
+    """Raise ValueError where a number, or names of targets, take the place of rows."""
+    if isinstance(X, Real | str) or (isinstance(X, list | tuple) and any(isinstance(x, str) for x in X)):
+        raise ValueError(
+            f"The first argument is X, the rows, got {X!r}. Others go by name, such as target='means', "
+            "n_draws=1000 or interval=0.95."
+        )
+
+
 def checked_number(value, name="n_draws", unit="draw"):
     """A number of draws, or of something else, as an int; a ValueError unless it is a positive integer."""
     if not isinstance(value, Integral) or value < 1:
@@ -44,6 +53,15 @@ def checked_number(value, name="n_draws", unit="draw"):
             f"Invalid value for {name!r}: {value!r}. It must be an integer, and at least one {unit}."
         )
     return int(value)
+
+
+def require_samples(n_samples):
+    """Raise ValueError, as scikit-learn does, unless this is a number of rows to draw."""
+    if not isinstance(n_samples, Integral) or n_samples < 1:
+        raise ValueError(
+            f"Invalid value for 'n_samples': {n_samples!r} . The sampling requires at least one sample, "
+            "and a whole number of them."
+        )
 
 
 def checked_method(method, *others):

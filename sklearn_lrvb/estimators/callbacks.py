@@ -2,11 +2,12 @@
 
 A fit is a tree of tasks: "fit", an "initialization" for every start, and an "iteration" for every step;
 `Progress` tells of them. A question that takes long is a task of its own name, with a "block" for every
-part of it: a method calls ``self._tracked(name, question)``, and the question goes through its loops by the
-``tracked`` that it is given. Without callbacks, and with an older scikit-learn, all tasks are `NO_TASK`,
-which costs nothing. `Lines` are what is printed.
+part of it: a method goes through its loops by the ``tracked`` of ``with self._tracked(name) as tracked``.
+Without callbacks, and with an older scikit-learn, all tasks are `NO_TASK`, which costs nothing. `Lines` are
+what is printed.
 """
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, TypeVar
 
-from sklearn_lrvb.rows import Tracked, untracked
+from sklearn_lrvb.rows import Tracked
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -27,8 +28,6 @@ except ImportError:  # scikit-learn 1.8 and older
         """Stands for scikit-learn's decorator, and changes nothing."""
         return method
 
-
-_Answer = TypeVar("_Answer")
 
 _Item = TypeVar("_Item")
 
@@ -288,60 +287,34 @@ class PassReport:
         self._lines.turn(self._number, f"Pass {self._number} over X")
 
 
-class CallbackMethods(CallbackSupportMixin):
-    """Tells callbacks, and the reader of ``verbose``, about the estimator's tasks."""
+def begun_task(estimator: Any, name: str, max_subtasks: int | None, **told: Any) -> Task:
+    """Begin a task of an estimator; `NO_TASK` without callbacks.
 
-    verbose: int | None
-    verbose_interval: int
-
-    def _begun_task(self, name: str, max_subtasks: int | None, **told: Any) -> Task:
-        """Begin a task of the estimator; `NO_TASK` without callbacks.
-
-        It is called in a method that ``with_callbacks`` or ``_fit_context`` decorates: these tell the
-        callbacks when the method has ended.
-
-        Parameters
-        ----------
-        name : str
-        max_subtasks : int or None, largest number of subtasks; None where it is not known
-        **told : X, y and metadata for the hooks
-        """
-        if not vars(self).get("_skl_callbacks"):
-            return NO_TASK
-        context = self._init_callback_context(task_name=name, max_subtasks=max_subtasks)
-        return Task(context, {"estimator": self, **told})
-
-    def _tracked(self, name: str, question: Callable[[Tracked], _Answer]) -> _Answer:
-        """The answer to a question that may take long, whose progress is reported as that of a fit.
-
-        A question that a callback asks during a fit is not reported to callbacks: they show the fit then.
-
-        Parameters
-        ----------
-        name : str, the method that the user called
-        question : callable
-            It is given ``tracked(items, n_items)``, by which it goes through the items of its loops; the
-            number is a callable where it may rise on the way.
-        """
-        if vars(self).get("_skl_callbacks") and "_callback_fit_ctx" not in vars(self):
-            return _told_to_callbacks(self, name, question)
-        is_followed = self.verbose or (self.verbose is None and somebody_waits())
-        return _answered(self, name, question, NO_TASK) if is_followed else question(untracked)
-
-
-@with_callbacks
-def _told_to_callbacks(estimator, name, question):
-    return _answered(estimator, name, question)
-
-
-def _answered(estimator, name, question, task=None):
-    """The answer to a question, of whose outermost loop of several turns the reader is told.
+    It is called in a method that ``with_callbacks`` or ``_fit_context`` decorates: these tell the callbacks
+    when the method has ended.
 
     Parameters
     ----------
-    task : Task or None, of which callbacks are told; None begins one of the question's name with the loop
+    name : str
+    max_subtasks : int or None, largest number of subtasks; None where it is not known
+    **told : X, y and metadata for the hooks
     """
-    begun = []  # The task of the loop.
+    if not vars(estimator).get("_skl_callbacks"):
+        return NO_TASK
+    context = estimator._init_callback_context(task_name=name, max_subtasks=max_subtasks)
+    return Task(context, {"estimator": estimator, **told})
+
+
+@contextlib.contextmanager
+def told_of(estimator: Any, name: str, *, are_called: bool) -> Iterator[Tracked]:
+    """A `Tracked` for a question: of its outermost loop of several turns callbacks or readers are told.
+
+    Parameters
+    ----------
+    are_called : bool
+        Whether callbacks are told, by a task of the question's name, besides the reader of ``verbose``.
+    """
+    begun: list[Task] = []  # The task of the loop.
     waits = estimator.verbose is None and somebody_waits()
     lines = WaitingLine() if waits else Lines(estimator.verbose, estimator.verbose_interval)
 
@@ -351,7 +324,8 @@ def _answered(estimator, name, question, task=None):
             yield from items
             return
         total = n_items if callable(n_items) else lambda: n_items
-        begun.append(task or estimator._begun_task(name, None if callable(n_items) else n_items))
+        n_blocks = None if callable(n_items) else n_items
+        begun.append(begun_task(estimator, name, n_blocks) if are_called else NO_TASK)
         lines.begin(name)
         block = begun[0].subtask("block")
         for number, item in enumerate(items, 1):
@@ -363,8 +337,15 @@ def _answered(estimator, name, question, task=None):
         lines.end(f"{name} finished.")
 
     try:
-        return question(tracked)
+        yield tracked
     finally:
         lines.close()
         for loop in begun:
             loop.end()
+        if are_called:
+            _torn_down(estimator)
+
+
+@with_callbacks
+def _torn_down(estimator):
+    """Does nothing: scikit-learn tells callbacks, after it, that the estimator's task has ended."""

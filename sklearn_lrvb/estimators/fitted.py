@@ -1,245 +1,422 @@
-"""The state of a fitted mixture that its methods use, and how its arrays say that they were replaced.
+"""What a fit leaves: the arrays that it reports, and the mixture that they describe.
 
 As in scikit-learn the public arrays decide. Those of a fit are read-only, so that a change is a replacement,
-and *is* tells whether there was one. Error bars, which are about the fit, refuse then.
+and *is* tells whether there was one. Error bars, which are about the fit, refuse then. Predictions of a
+Gaussian mixture follow arrays that were set by hand.
 """
 
-import functools
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from numbers import Real
-from types import MappingProxyType
-from typing import Any, TypeVar
-
 import numpy as np
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_lrvb.answers.uncertainty import FitCourse, InformationSource, PosteriorUncertainty
-from sklearn_lrvb.caller_warnings import warn_caller
-from sklearn_lrvb.estimators.callbacks import CallbackMethods
-from sklearn_lrvb.mixture.model import occupied
-from sklearn_lrvb.rows import given_rows
+from sklearn_lrvb.answers.uncertainty import read_only
+from sklearn_lrvb.estimators.base import Fitted
+from sklearn_lrvb.estimators.gaussian_arguments import PRIOR_ARGUMENTS, has_noise, optional_parts
+from sklearn_lrvb.family_mixture.targets import ClassTargets
+from sklearn_lrvb.gaussian.answers.targets import GaussianTargets
+from sklearn_lrvb.gaussian.covariance_structures import COVARIANCE_STRUCTURES
+from sklearn_lrvb.gaussian.model import GAUSSIAN
+from sklearn_lrvb.gaussian.posterior.background import Background
+from sklearn_lrvb.gaussian.posterior.hand_set_densities import HandSetDensities
+from sklearn_lrvb.gaussian.posterior.mixture_prior import MixturePrior
+from sklearn_lrvb.gaussian.posterior.tails import StudentTails
+from sklearn_lrvb.gaussian.posterior.variational_posterior import VariationalPosterior
+from sklearn_lrvb.mixture.weight_priors import WEIGHT_PRIORS, DirichletWeights, WeightsWithBackground
+from sklearn_lrvb.symmetric_matrices import round_off, scaled_to_unit_diagonal, symmetrized
 
-_Value = TypeVar("_Value")
+# The constructor's parameters on which the meaning of the arrays depends. Their values at the fit hold until
+# the next fit, even if others are set in between.
+MODEL_PARAMETERS = (
+    "covariance_type",
+    "weight_concentration_prior_type",
+    "prior",
+    "factorization",
+    "reg_covar",
+    "noise",
+    "tails",
+)
+
+# The arrays from which the log densities of rows are computed, in scikit-learn as here.
+DENSITY_ARRAYS = (
+    "weight_concentration_",
+    "mean_precision_",
+    "means_",
+    "degrees_of_freedom_",
+    "precisions_cholesky_",
+)
+
+# Those that describe the noise component besides, where there is one.
+NOISE_ARRAYS = ("noise_concentration_", "noise_log_density_", "covariance_prior_")
+
+# All arrays that belong to a fit.
+FIT_ARRAYS = (
+    "weights_",
+    "noise_weight_",
+    "covariances_",
+    "scales_",
+    "precisions_",
+    *DENSITY_ARRAYS,
+    *NOISE_ARRAYS[:2],
+    "tails_",
+    *(f"{name}_" for name in PRIOR_ARGUMENTS),
+)
 
 
-class Fitted(ABC):
-    """A mixture that predicts, as a fit has left it.
+def density_arrays(model):
+    """Names of the arrays from which the log densities of rows are computed, given `MODEL_PARAMETERS`."""
+    return (
+        DENSITY_ARRAYS + NOISE_ARRAYS * has_noise(model["noise"]) + ("tails_",) * (model["tails"] != "normal")
+    )
+
+
+# What a `VariationalPosterior` is made of, between its prior and its tails.
+_POSTERIOR_FIELDS = ("counts", "centred_means", "covariance_cholesky", "background_counts", "scale_sums")
+
+_ROUNDING_OF_WEIGHTS = 1e-5  # Largest error of the sum of weights that were set by hand, in float32.
+
+
+def model_of(estimator):
+    """The values of `MODEL_PARAMETERS`: dict by name."""
+    return {name: getattr(estimator, name) for name in MODEL_PARAMETERS}
+
+
+class FittedGaussian(Fitted):
+    """A mixture that predicts: the q in which a fit ended, or arrays that were set by hand.
+
+    Parameters
+    ----------
+    posterior : VariationalPosterior or HandSetDensities
+    origin : (P,), from where the posterior's positions are measured
+    model : dict, values of `MODEL_PARAMETERS`
+    path : sequence of float, default=()
+        Lower bounds of the fit, at its start and after every step.
+    arrays : dict or None, default=None
+        The read-only arrays that the fit reports, by name; None computes them.
 
     Attributes
     ----------
-    posterior : posterior of a mixture, or what takes its place for predictions
-    origin : (P,), from where the posterior's positions are measured
-    path : tuple of float, lower bounds of the fit, at its start and after every step
-    targets : Targets at the posterior
-    arrays : dict, the read-only arrays that the fit reports, by name
-    model : dict, what is to be the same in mixtures whose lower bounds are compared, by parameter
-    described_by : tuple of str, the estimator's attributes that describe it
-    prior_numbers : dict, numbers or arrays of the prior by argument
-    least_prior_factors : dict, by which arguments of the prior must be multiplied at least to be valid;
-        zero, where there is none
+    targets : Targets at the posterior; of arrays set by hand, only their shapes and names are valid
     """
 
-    posterior: Any
-    origin: Any
-    path: tuple
-    targets: Any
-    arrays: dict
-    model: dict
-    described_by: tuple
-    prior_numbers: Any
-    least_prior_factors: Any = MappingProxyType({})
+    described_by = "weights_", "means_", "covariances_", "precisions_"
 
-    @abstractmethod
+    def __init__(self, posterior, origin, model, path=(), arrays=None):
+        self.posterior, self.structure = posterior, posterior.structure
+        self.origin = origin
+        self.model = model
+        self.path = tuple(path)
+        self.targets = GaussianTargets(posterior, origin)
+        self.arrays = self._arrays_to_report() if arrays is None else arrays
+
+    def _arrays_to_report(self):
+        posterior, prior, structure = self.posterior, self.posterior.prior, self.structure
+        targets = self.targets
+        weights, noise_weight = np.split(targets["weights"].value(), [posterior.n_components])
+        arrays = {
+            "weights_": weights,
+            "means_": targets["means"].value(),
+            "precisions_": targets["precisions"].value(),
+            "precisions_cholesky_": structure.reported(structure.transposed(posterior.whiteners)).copy(),
+            "weight_concentration_": prior.weights.concentration(posterior.label_counts),
+            "mean_precision_": posterior.mean_precision,
+            "degrees_of_freedom_": structure.reported_number(posterior.degrees_of_freedom),
+            "weight_concentration_prior_": prior.weights.prior_concentration,
+            "mean_precision_prior_": prior.mean_precision,
+            "mean_prior_": np.zeros_like(self.origin) if prior.flat else self.origin + prior.mean,
+            "degrees_of_freedom_prior_": prior.degrees_of_freedom,
+            "covariance_prior_": prior.covariance.reshape(structure.prior_shape)[()],
+        }
+        if posterior.tails is not None:
+            arrays["scales_"] = targets["scales"].value()
+            arrays["tails_"] = posterior.tails.nu if structure.tails_shape else posterior.tails.nu[0]
+        if posterior.tails is None or posterior.tails.nu.min() > 2.0:  # Otherwise there are none.
+            arrays["covariances_"] = targets["covariances"].value()
+        if structure.has_background:
+            arrays["noise_weight_"] = noise_weight[0]
+            arrays["noise_concentration_"] = prior.weights.of_background(posterior.label_counts)
+            arrays["noise_log_density_"] = posterior.background.log_density
+        return {name: read_only(arrays[name]) for name in FIT_ARRAYS if name in arrays}
+
     def at(self, posterior, path):
-        """The same mixture at another posterior, reached by a path: Fitted."""
-
-    def replaced_in(self, estimator):
-        """Names of the arrays of an estimator that are not those which the fit reported."""
-        given = vars(estimator)
-        return [name for name, value in self.arrays.items() if given.get(name) is not value]
-
-
-class FittedState(CallbackMethods):
-    """What methods of a mixture estimator ask about its fit. A subclass has the fitted attributes."""
-
-    n_jobs: int | None
-    max_iter: int
-    tol: float
-    solver: str
-    n_features_in_: int
-    converged_: bool
-    n_iter_: int
-    lower_bound_: float
-    lower_bounds_: list[float]
-    n_occupied_: int
-
-    _last_uncertainty: PosteriorUncertainty
-    # What is doubtful about the columns, and what to do: `fit` warns of it, and answers repeat it.
-    _column_notes: tuple[str, ...] = ()
-    _ways_to_a_fit = "Call fit."
+        return FittedGaussian(posterior, self.origin, self.model, path)
 
     @property
-    def _fitted(self) -> Any:
-        """The mixture that the public arrays describe: `Fitted`."""
-        return self._uncertainty.fitted
+    def prior_numbers(self):
+        return {name: np.asarray(self.arrays[f"{name}_"]) for name in PRIOR_ARGUMENTS}
 
     @property
-    def _feature_names(self):
-        """Names of the features, list of str: those of the training data, or x0, x1 and so on."""
-        numbered = [f"x{p}" for p in range(self.n_features_in_)]
-        return [str(name) for name in getattr(self, "feature_names_in_", numbered)]
+    def least_prior_factors(self):
+        prior = self.posterior.prior  # Its degrees of freedom are above the number of features less one.
+        return {"degrees_of_freedom_prior": (self.posterior.n_features - 1) / prior.degrees_of_freedom}
 
-    @property
-    def _uncertainty(self) -> PosteriorUncertainty:
-        """Linear response at the last fit.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            There was no fit, or the fitted arrays are not those of the fit any more. A ValueError.
-        """
-        uncertainty = vars(self).get("_last_uncertainty")
-        if uncertainty is None:
-            check_is_fitted(self)
-            raise NotFittedError(
-                "Error bars, influence and draws belong to a fit, but the fitted attributes of this "
-                f"estimator were set by hand. {self._ways_to_a_fit}"
-            )
-        replaced = uncertainty.fitted.replaced_in(self)
-        if replaced:
-            raise NotFittedError(
-                f"Changed since the fit: {', '.join(replaced)}. Error bars, influence and draws are about "
-                "the values that the fit reported. (a) Fit again. (b) Undo the change, by setting the array "
-                "of the fit itself again, or make it in a copy (copy.deepcopy)."
-            )
-        return uncertainty
-
-    def __copy__(self):
-        """A shallow copy, which shares the training rows and the information with the original."""
-        twin = type(self).__new__(type(self))
-        vars(twin).update(vars(self))
-        return twin
-
-    def _attributes_of(self, features, fitted, rows, is_drawn, fit):
-        """Every fitted attribute at a state of the fit, by name.
-
-        Parameters
-        ----------
-        features : dict, attributes of the features
-        fitted : Fitted
-        rows : Rows, the training rows
-        is_drawn : bool, whether starts were drawn at random
-        fit : Fit
-        """
-        course = FitCourse(
-            n_iter=fit.n_iter,
-            converged=bool(fit.converged),
-            max_iter=self.max_iter,
-            tol=float(self.tol),
-            solver=self.solver,
-            is_drawn=is_drawn,
-            stopped=fit.stopped,
-        )
-        source = InformationSource.of_fit(fitted, fit, rows, course)
+    def to_state(self):
+        """Builtins and arrays from which, with the arrays of the fit, `from_state` rebuilds this."""
+        posterior = self.posterior
         return {
-            **features,
-            "_last_uncertainty": PosteriorUncertainty(fitted, source),
-            **fitted.arrays,
-            "converged_": bool(fit.converged),
-            "n_iter_": fit.n_iter,
-            # NumPy floats, as in scikit-learn: they have the methods that callers use, such as `round`.
-            "lower_bound_": np.float64(fit.lower_bound),
-            "lower_bounds_": list(np.asarray(fit.path[1 + fit.n_before :], dtype=np.float64)),
-            "n_occupied_": int(np.count_nonzero(occupied(fit.posterior.counts))),
+            "model": self.model,
+            "origin": self.origin,
+            "nu": None if posterior.tails is None else posterior.tails.nu,
+            "resolution": posterior.prior.resolution,
+            "path": np.array(self.path),
+            **{name: getattr(posterior, name) for name in _POSTERIOR_FIELDS},
         }
 
-    def _warn_of_columns(self):
-        if self._column_notes:
-            warn_caller(" ".join(self._column_notes))
-
-    def _given_rows(self, X, sample_weight, fitted):
-        """Rows that a user has passed, as `rows.given_rows` makes them, in the frame of a mixture."""
-        require_rows_first(X)
-        return given_rows(self, X, sample_weight, fitted.origin)
-
-    def _of_rows(self, method, rows, function, shape=()):
-        """What `PosteriorUncertainty.of_rows` says of some rows, reported under a method's name."""
-        uncertainty = self._uncertainty
-        return self._tracked(method, lambda tracked: uncertainty.of_rows(rows, function, shape, tracked))
-
-    def _given_again(self, X, sample_weight, fitted):
-        """Training rows that a user may pass again; None where X is None."""
-        if X is None and sample_weight is not None:
-            raise ValueError("sample_weight goes with X: pass the training rows too.")
-        return None if X is None else self._given_rows(X, sample_weight, fitted)
-
-    def _training_rows(self, X, sample_weight, fitted):
-        """The same, without those of weight zero."""
-        given = self._given_again(X, sample_weight, fitted)
-        return None if given is None else given.counted()
+    @classmethod
+    def from_state(cls, state, arrays):
+        model, origin = state["model"], state["origin"]
+        structure, weights = _structure_and_weights(
+            model, *state["centred_means"].shape, arrays["weight_concentration_prior_"]
+        )
+        prior = MixturePrior(
+            model=GAUSSIAN,
+            weights=weights,
+            structure=structure,
+            mean_precision=arrays["mean_precision_prior_"],
+            mean=np.zeros_like(origin) if model["prior"] == "flat" else arrays["mean_prior_"] - origin,
+            degrees_of_freedom=arrays["degrees_of_freedom_prior_"],
+            covariance=np.reshape(arrays["covariance_prior_"], structure.identity.shape),
+            independent=model["factorization"] == "independent",
+            reg_covar=float(model["reg_covar"]),
+            resolution=state["resolution"],
+            background=_background(arrays, structure),
+            tails=_tails(state["nu"], structure),
+        )
+        posterior = VariationalPosterior(prior, *(state[name] for name in _POSTERIOR_FIELDS), prior.tails)
+        return cls(posterior, origin, model, state["path"].tolist(), arrays)
 
 
-def require_rows_first(X):
-    """Raise ValueError where a number, or names of targets, take the place of rows."""
-    if isinstance(X, Real | str) or (isinstance(X, list | tuple) and any(isinstance(x, str) for x in X)):
+def _structure_and_weights(model, n_components, n_features, prior_concentration):
+    """The covariance structure and the prior of the weights.
+
+    A flat one is a Dirichlet prior, whichever kind the parameters name.
+    """
+    is_flat = model["prior"] == "flat"
+    kind = DirichletWeights if is_flat else WEIGHT_PRIORS[model["weight_concentration_prior_type"]]
+    weights, parts = kind(prior_concentration, n_components), optional_parts(model, n_components)
+    structure = COVARIANCE_STRUCTURES[model["covariance_type"]](n_components, n_features, parts)
+    return structure, WeightsWithBackground(weights) if parts.has_background else weights
+
+
+def _tails(nu, structure):
+    """The StudentTails of degrees of freedom, a number or (K,); or None."""
+    if not structure.has_scales:
+        return None
+    return StudentTails(np.array(np.broadcast_to(nu, structure.n_components)), structure.n_tails)
+
+
+def _background(arrays, structure):
+    """The Background that arrays describe, dict by name; or None."""
+    if not structure.has_background:
+        return None
+    covariance = np.reshape(arrays["covariance_prior_"], structure.identity.shape)
+    return Background(float(arrays["noise_log_density_"]), covariance)
+
+
+def mixture_of_arrays(estimator, model):
+    """The mixture of an estimator's `DENSITY_ARRAYS`, each used as it is: FittedGaussian.
+
+    Parameters
+    ----------
+    estimator : LRVBGaussianMixture, some of whose arrays were set by hand
+    model : dict, values of `MODEL_PARAMETERS`
+
+    Raises
+    ------
+    NotFittedError
+        Where an array is missing.
+    ValueError
+        Where the arrays are not finite, are outside their domain, or have shapes that do not go together.
+    """
+    names = density_arrays(model)
+    check_is_fitted(estimator, names)
+    arrays = {name: checked_array(estimator, name) for name in names}
+    means = arrays["means_"]
+    n_features = getattr(estimator, "n_features_in_", means.shape[-1] if means.ndim else 0)
+    if means.ndim != 2 or means.shape[1] != n_features:
         raise ValueError(
-            f"The first argument is X, the rows, got {X!r}. Others go by name, such as target='means', "
-            "n_draws=1000 or interval=0.95."
+            f"means_ has shape {means.shape}, but must have one row for every component and "
+            f"n_features_in_ = {n_features} columns."
+        )
+    structure, weights = _structure_and_weights(model, *means.shape, np.nan)
+    _require_mixture(arrays, structure, weights, model["covariance_type"])
+    origin = means.mean(axis=0)
+    densities = HandSetDensities(
+        GAUSSIAN,
+        structure,
+        float(model["reg_covar"]),
+        means - origin,
+        structure.transposed(structure.by_group(arrays["precisions_cholesky_"])),
+        arrays["mean_precision_"],
+        np.atleast_1d(arrays["degrees_of_freedom_"]),
+        *(
+            expected(*(arrays[name] for name in names if "concentration" in name))
+            for expected in (weights.expected_log_at, weights.expected_log_shares_at)
+        ),
+        _background(arrays, structure),
+        _tails(arrays.get("tails_"), structure),
+    )
+    return FittedGaussian(densities, origin, model, arrays={})
+
+
+def _require_mixture(arrays, structure, weights, covariance_type):
+    """Raise ValueError unless the arrays have the shapes that fit ``means_``, and values in their domains."""
+    by_group = () if structure.shares_precision else (structure.n_components,)
+    wanted = {  # Shapes, and what is less than every number, or every one on the diagonal.
+        "weight_concentration_": (np.shape(weights.concentration(np.ones(structure.n_labels))), 0.0),
+        "mean_precision_": ((structure.n_components,), 0.0),
+        "degrees_of_freedom_": (by_group, structure.wisharts.block_size - 1),
+        "precisions_cholesky_": ((*by_group, *structure.prior_shape), 0.0),
+    }
+    if structure.has_background:
+        wanted |= {
+            "noise_concentration_": ((2,), 0.0),
+            "noise_log_density_": ((), -np.inf),
+            "covariance_prior_": (structure.prior_shape, 0.0),
+        }
+    if structure.has_scales:
+        wanted["tails_"] = (structure.tails_shape, 0.0)
+    for name, (shape, bound) in wanted.items():
+        values, which = arrays[name], "it"
+        if values.shape != shape:
+            raise ValueError(
+                f"{name} has shape {values.shape}, but means_ of shape {arrays['means_'].shape} and "
+                f"covariance_type={covariance_type!r} ask for {shape}. Set all of "
+                f"{', '.join(arrays)} for the same components."
+            )
+        if name == "precisions_cholesky_" and structure.is_matrix:
+            roots = structure.by_group(values)
+            values, which = structure.diagonal(roots), "its diagonal"
+        if name == "covariance_prior_" and structure.is_matrix:
+            values, which = np.diag(values), "its diagonal"
+        if not np.all(values > bound):
+            place = ", ".join(map(str, np.unravel_index(np.argmin(values), np.shape(values))))
+            raise ValueError(
+                f"{name}: {which} must be above {bound:g}, but has {np.min(values):g} at [{place}]."
+            )
+    if structure.is_matrix and np.any(np.tril(roots, -1)):
+        raise ValueError(
+            "precisions_cholesky_ must be upper triangular, U with precisions_ = U @ U.T, but some entries "
+            "below the diagonal are not zero."
         )
 
 
-def refused_as_missing(getter: Callable[[Any], _Value]) -> Callable[[Any], _Value]:
-    """Make the getter of a property raise errors that are AttributeErrors too, besides what they are.
+def checked_array(estimator, name, shape=None):
+    """A fitted attribute as a finite float64 array, (...).
 
-    ``hasattr`` is then False, and ``getattr`` with a default returns it, where the attribute cannot be
-    computed. The errors keep their classes, attributes and messages. MemoryError is among them: a matrix that
-    is too large is refused before any memory is asked for.
+    Parameters
+    ----------
+    shape : tuple of int or None, default=None
+        The shape that it must have; None takes any.
 
-    Examples
-    --------
-    >>> from sklearn_lrvb.estimators.fitted import refused_as_missing
-    >>> class Fit:
-    ...     @property
-    ...     @refused_as_missing
-    ...     def std_(self):
-    ...         raise ValueError("There is no optimum.")
-    >>> print(getattr(Fit(), "std_", None))
-    None
+    Raises
+    ------
+    ValueError
+        Where it is missing, no finite real array, or of another shape.
+    """
+    if not hasattr(estimator, name):
+        raise ValueError(
+            f"{name} is missing, so that the estimator describes no mixture. Set it, or call fit."
+        )
+    value = getattr(estimator, name)
+    try:
+        given = np.asarray(value)
+        array = given.astype(np.float64) if given.dtype.kind in "fiu" else None
+    except ValueError:
+        array = None
+    if array is None or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be an array of finite real numbers, got {value!r}.")
+    if shape is not None and array.shape != shape:
+        raise ValueError(f"{name} has shape {array.shape}, but the other fitted arrays ask for {shape}.")
+    return array
+
+
+def arrays_to_sample(estimator, structure):
+    """The weights, means and covariances that an estimator reports, where they are those of a mixture.
+
+    Of Student's t components its covariances are those of rows whose scale is one. Singular covariances are
+    those of a mixture too.
+
+    Returns
+    -------
+    weights : (K,), given that a row is no noise
+    means : (K, P)
+    covariances : (S, ...)
+
+    Raises
+    ------
+    ValueError
+        Where they were set by hand to others.
+    """
+    means = checked_array(estimator, "means_")
+    weights = checked_array(estimator, "weights_", means.shape[:1])
+    noise_weight = checked_array(estimator, "noise_weight_", ()) if structure.has_background else 0.0
+    name = "scales_" if structure.has_scales else "covariances_"
+    covariances = structure.by_group(checked_array(estimator, name, np.shape(estimator.precisions_cholesky_)))
+    if weights.min() < 0.0:
+        raise ValueError(
+            f"weights_ must not be negative, but component {weights.argmin()} has {weights.min():g}."
+        )
+    if abs(weights.sum() + noise_weight - 1.0) > _ROUNDING_OF_WEIGHTS or not 0.0 <= noise_weight < 1.0:
+        raise ValueError(
+            f"weights_ and noise_weight_ must sum to one, but sum to {weights.sum():g} and {noise_weight:g}."
+            if structure.has_background
+            else f"weights_ must sum to one, but sum to {weights.sum():g}."
+        )
+    least = covariances.min(axis=-1)
+    if structure.is_matrix:
+        # The fitted covariances are positive definite up to their own rounding, in any units.
+        scaled, _ = scaled_to_unit_diagonal(symmetrized(covariances))
+        least = np.linalg.eigvalsh(scaled).min(axis=-1) + round_off(structure.n_features)
+    if least.min() < 0.0:
+        owner = f"that of component {least.argmin()}" if structure.has_own_precisions else "the common one"
+        raise ValueError(
+            f"{name} must be positive definite, but {owner} has a negative eigenvalue. Set it to a "
+            "covariance, or call fit."
+        )
+    return weights / (1.0 - noise_weight), means, covariances
+
+
+class FittedClasses(Fitted):
+    """The mixture in which a fit ended.
+
+    Parameters
+    ----------
+    posterior : ClassPosterior
+    columns : TableColumns
+    path : sequence of float, default=()
+        Lower bounds of the fit, at its start and after every step.
+    arrays : dict or None, default=None
+        The read-only arrays that the fit reports, by name; None computes them.
+
+    Attributes
+    ----------
+    origin : (P,), zeros: rows are measured as they are
+    targets : ClassTargets
     """
 
-    @functools.wraps(getter)
-    def refusing(estimator: Any) -> _Value:
-        try:
-            return getter(estimator)
-        except (AttributeError, ValueError, MemoryError) as error:
-            refusal = _attribute_error(type(error), error.args, vars(error))
-            # With a name, Python ends the message by asking whether a similar attribute was meant.
-            refusal.name, refusal.obj = None, estimator
-            raise refusal.with_traceback(error.__traceback__) from error.__cause__
+    described_by = "weights_", "tables_"
 
-    return refusing
+    def __init__(self, posterior, columns, path=(), arrays=None):
+        self.posterior, self.columns, self.path = posterior, columns, tuple(path)
+        self.origin = np.zeros(len(columns.columns))
+        self.targets = ClassTargets(posterior, self.origin)
+        self.arrays = arrays or {"weights_": read_only(self.targets["weights"].value())}
 
+    def at(self, posterior, path):
+        return FittedClasses(posterior, self.columns, path)
 
-def _attribute_error(kind: type, arguments: tuple, attributes: dict) -> AttributeError:
-    """An error of a class, under its name, that is an AttributeError too."""
-    error = _also_attribute_error(kind)(*arguments)
-    vars(error).update(attributes)
-    return error
+    @property
+    def model(self):
+        described = [(column.name, column.kind, column.categories) for column in self.columns.columns]
+        return {"columns": described}
 
+    @property
+    def prior_numbers(self):
+        prior = self.posterior.prior
+        return {name: prior.number(name) for name in prior.numbers}
 
-@functools.cache
-def _also_attribute_error(kind):
-    """The class derived from a class of errors and from AttributeError, if the former is not one already."""
-    if issubclass(kind, AttributeError):  # As NotFittedError is.
-        return kind
+    def to_state(self):
+        return self.posterior, self.columns, self.path
 
-    class Refusal(kind, AttributeError):
-        # A pickle, as between processes, cannot find this class by its name, and so makes it again.
-        def __reduce__(self):
-            return _attribute_error, (kind, self.args, vars(self))
-
-    Refusal.__doc__, Refusal.__module__ = kind.__doc__, kind.__module__
-    Refusal.__name__, Refusal.__qualname__ = kind.__name__, kind.__qualname__
-    return Refusal
+    @classmethod
+    def from_state(cls, state, arrays):
+        return cls(*state, arrays)

@@ -5,14 +5,11 @@ of covariances and of precisions are fourth powers of the unit and of its recipr
 range are refused rather than scaled inside.
 
 *The prior.* `resolve_prior` makes the `MixturePrior` from the constructor's arguments and the data. Defaults
-are scikit-learn's, and error messages name the arguments. `noise_warning` says after a fit what `reg_covar`
-costs.
+are scikit-learn's, and error messages name the arguments.
 
 *The fit.* `resolve_moves` tells which moves the arguments allow, and `given_responsibilities` makes
 an array of the responsibilities that a user passes to start from.
 """
-
-import contextlib
 
 import numpy as np
 from sklearn.utils import check_array
@@ -22,6 +19,7 @@ from sklearn_lrvb.gaussian.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian.covariance_structures.structures import OptionalParts
 from sklearn_lrvb.gaussian.fitting.core import core_of, has_core
 from sklearn_lrvb.gaussian.fitting.noise_density import default_log_density
+from sklearn_lrvb.gaussian.model import GAUSSIAN
 from sklearn_lrvb.gaussian.posterior.background import Background
 from sklearn_lrvb.gaussian.posterior.degenerate_components import ILL_DEFINED_COVARIANCE
 from sklearn_lrvb.gaussian.posterior.mixture_prior import MixturePrior
@@ -35,7 +33,7 @@ from sklearn_lrvb.mixture.weight_priors import (
     require_countable,
 )
 from sklearn_lrvb.rows import RowBlock, is_dask
-from sklearn_lrvb.rows.tables import named, unmasked
+from sklearn_lrvb.rows.given_rows import named, unmasked
 from sklearn_lrvb.symmetric_matrices import asymmetric_entry, symmetrized
 
 # Largest absolute value of X, and reciprocal of the smallest extent of a column. Fourth powers, and sums of
@@ -68,11 +66,6 @@ _ROUNDING = 4 * np.finfo(float).eps
 # Nats above the default log density of noise that may be passed without a warning. The default is just below
 # the density of rows that are spread evenly over their range, and one that is higher takes clean rows.
 _MOST_ABOVE_DEFAULT = 0.3
-
-# Features are named in the warning until they have this share of the squared loadings ...
-_SHARE_NAMED = 0.9
-
-_MAX_NAMED = 4  # ... but no more than this.
 
 
 def check_rows(rows, names, n_components):
@@ -157,17 +150,12 @@ def has_noise(noise):
     return noise is not None and not (isinstance(noise, bool | np.bool_) and not noise)
 
 
-def has_tails(tails):
-    """Whether the argument `tails` asks for Student's t components."""
-    return tails != "normal"
-
-
 def optional_parts(model, n_components):
     """The parts of a mixture that arguments ask for, dict by name: OptionalParts."""
     tails = model["tails"]
     n_tails = {"student": 1, "student_by_component": n_components}.get(tails, 0)
     by_component = tails == "student_by_component"
-    return OptionalParts(has_noise(model["noise"]), has_tails(tails), n_tails, by_component)
+    return OptionalParts(has_noise(model["noise"]), tails != "normal", n_tails, by_component)
 
 
 def resolve_tails(tails, parts, n_components, covariance_type):
@@ -179,11 +167,11 @@ def resolve_tails(tails, parts, n_components, covariance_type):
             f"tails={tails} does not say how heavy tails are. (a) Use tails='student', which fits that. (b) "
             "Pass the degrees of freedom, for example tails=4."
         )
-    if parts.n_tails > 1 and covariance_type == "tied":
+    if parts.n_tails > 1 and COVARIANCE_STRUCTURES[covariance_type].shares_precision:
         raise ValueError(
             "tails='student_by_component' gives every component its own degrees of freedom, and so its own "
-            "covariance, but covariance_type='tied' asks for one that all share. (a) Use tails='student'. "
-            "(b) Use covariance_type='full'."
+            f"covariance, but covariance_type={covariance_type!r} asks for one that all share. (a) Use "
+            "tails='student'. (b) Use covariance_type='full'."
         )
     nu = NU_AT_START if parts.n_tails else float(tails)
     return StudentTails(np.full(n_components, nu), parts.n_tails)
@@ -219,7 +207,7 @@ def core_of_outlying_rows(estimator, rows, completion):
 def needs_covariances(estimator):
     """Whether the prior of an estimator follows from the covariances of all pairs of columns of X."""
     is_default = estimator.prior == "conjugate" and estimator.covariance_prior is None
-    return is_default and estimator.covariance_type in ("full", "tied")
+    return is_default and COVARIANCE_STRUCTURES[estimator.covariance_type](1, 1).is_matrix
 
 
 def resolve_prior(estimator, rows, completion=None, core=None):
@@ -282,6 +270,7 @@ def resolve_prior(estimator, rows, completion=None, core=None):
         background = Background(log_density, covariance)
         weights = WeightsWithBackground(weights)
     return MixturePrior(
+        model=GAUSSIAN,
         weights=weights,
         structure=structure,
         mean_precision=mean_precision,
@@ -313,22 +302,20 @@ def _rows_of_default_prior(degrees_of_freedom, tails, n_features):
 
 def _log_density_of_noise(noise, core, structure, reg_covar):
     """What the user has passed, or the default for the rows: float."""
-    if isinstance(noise, bool | np.bool_):
-        return default_log_density(core, structure, reg_covar)
-    with contextlib.suppress(ValueError):  # There may be no default to compare with.
-        _warn_of_dense_noise(noise, default_log_density(core, structure, reg_covar))
-    return float(noise)
-
-
-def _warn_of_dense_noise(log_density, default):
-    """Warn where a user's log density of noise is far above the default one."""
-    if log_density > default + _MOST_ABOVE_DEFAULT:
+    is_given = not isinstance(noise, bool | np.bool_)
+    try:
+        default = default_log_density(core, structure, reg_covar)
+    except ValueError:
+        if not is_given:
+            raise
+        return float(noise)
+    if is_given and noise > default + _MOST_ABOVE_DEFAULT:
         warn_caller(
-            f"noise={log_density:g} is {log_density - default:.3g} above the log density of noise that is "
-            f"spread over the range of these rows, {default:.4g}: rows of clusters may be counted as noise. "
-            "(a) Pass a lower log density. (b) If you know that noise fills a smaller volume, filter this "
-            "warning out."
+            f"noise={noise:g} is {noise - default:.3g} above the log density of noise that is spread over "
+            f"the range of these rows, {default:.4g}: rows of clusters may be counted as noise. (a) Pass a "
+            "lower log density. (b) If you know that noise fills a smaller volume, filter this warning out."
         )
+    return float(noise) if is_given else default
 
 
 def _flat_prior(estimator, structure, rows):
@@ -357,6 +344,7 @@ def _flat_prior(estimator, structure, rows):
             )
     check_smallest(rows, rows.variances)
     return MixturePrior(
+        model=GAUSSIAN,
         weights=DirichletWeights(0.0, structure.n_components),
         structure=structure,
         mean_precision=0.0,
@@ -563,8 +551,7 @@ def checked_responsibilities(responsibilities, n_samples, structure, source):
     checked = check_array(
         responsibilities, dtype=[np.float64, np.float32], ensure_2d=False, input_name=source
     )
-    if checked.shape not in (shapes := _shapes_of_responsibilities(n_samples, structure)):
-        _refuse_shape(source, shapes, checked.shape)
+    _require_shape(checked.shape, n_samples, structure, source)
     if checked.min() < 0:
         row = np.unravel_index(checked.argmin(), checked.shape)[0]
         raise ValueError(f"{source} must not be negative; row {row} has {checked.min():.3g}.")
@@ -578,18 +565,16 @@ def checked_responsibilities(responsibilities, n_samples, structure, source):
     return checked
 
 
-def _shapes_of_responsibilities(n_samples, structure):
-    """The shapes that a user's responsibilities may have; with noise, also without a column for it."""
-    return [(n_samples, n_columns) for n_columns in range(structure.n_components, structure.n_labels + 1)]
-
-
-def _refuse_shape(source, shapes, shape):
-    """Raise ValueError for the shape of a user's responsibilities, which is none of some shapes."""
-    of_noise = " (and perhaps a last one for noise)" if len(shapes) > 1 else ""
-    raise ValueError(
-        f"{source} must have one row for every row of X and one column for every component{of_noise}, shape "
-        f"{' or '.join(map(str, shapes))}, but has {shape}."
-    )
+def _require_shape(shape, n_samples, structure, source):
+    """Raise ValueError where a user's responsibilities have no such shape; that of noise may be left out."""
+    shapes = [(n_samples, n_columns) for n_columns in range(structure.n_components, structure.n_labels + 1)]
+    known = tuple(n_samples if np.isnan(length) else length for length in shape)  # Dask may not know lengths.
+    if known not in shapes:
+        of_noise = " (and perhaps a last one for noise)" if len(shapes) > 1 else ""
+        raise ValueError(
+            f"{source} must have one row for every row of X and one column for every component{of_noise}, "
+            f"shape {' or '.join(map(str, shapes))}, but has {shape}."
+        )
 
 
 def checked_dask_responsibilities(responsibilities, rows, structure, source):
@@ -603,10 +588,8 @@ def checked_dask_responsibilities(responsibilities, rows, structure, source):
     """
     if hasattr(responsibilities, "to_dask_array"):
         responsibilities = responsibilities.to_dask_array()
-    shape, n_rows = responsibilities.shape, rows.survey.lengths.sum()
-    shapes = _shapes_of_responsibilities(int(n_rows), structure)
-    if len(shape) != 2 or (int(n_rows) if np.isnan(shape[0]) else shape[0], shape[1]) not in shapes:
-        _refuse_shape(source, shapes, shape)
+    shape = responsibilities.shape
+    _require_shape(shape, int(rows.survey.lengths.sum()), structure, source)
     n_chunks = len(rows.survey.lengths)
     if np.isnan(shape[0]) and responsibilities.numblocks != (n_chunks, 1):
         raise ValueError(
@@ -642,44 +625,3 @@ def require_clusters(posterior):
             + of_many_columns
             * (not structure.is_matrix and len(structure.prior_shape) == 1)
         )
-
-
-def noise_warning(cost, prior, feature_names):
-    """What the noise costs, where, and what to do about it: str.
-
-    Parameters
-    ----------
-    cost : NoiseCost
-    prior : MixturePrior
-    feature_names : sequence of str, (P,)
-    """
-    owner = f"component {cost.group}" if prior.structure.has_own_precisions else "the components"
-    if len(cost.loadings) > 1 and np.ptp(cost.loadings) == 0:
-        direction = f"in every direction (mean variance of a feature {cost.variances.mean():.2g} in X)"
-    else:
-        order = np.argsort(-cost.loadings, kind="stable")
-        n_large = 1 + int(np.searchsorted(np.cumsum(cost.loadings[order]), _SHARE_NAMED))
-        order = order[: min(n_large, _MAX_NAMED)]
-        named = [f"{feature_names[p]} (variance {cost.variances[p]:.2g} in X)" for p in order]
-        named += ["others"] if n_large > len(order) else []
-        *first, last = named
-        direction = f"along {', '.join(first)} and {last}" if first else f"along {last}"
-    smaller = 10.0 ** np.floor(np.log10(cost.negligible))
-    remedies = [f"pass reg_covar={smaller:.0e}, which would cost next to nothing"]
-    if cost.falls_with_scaling:
-        remedies.insert(0, "scale the columns of X first, for example with StandardScaler")
-    else:
-        remedies.append("drop one of these features if they are nearly linearly dependent")
-    if cost.may_be_rounding:
-        remedies.append(
-            "drop these features if they hold rounding errors alone, as the last principal components of "
-            "dependent columns do, which (a) and (b) would fit"
-        )
-    lettered = "; ".join(f"({letter}) {remedy}" for letter, remedy in zip("abc", remedies, strict=False))
-    percent = f"{100 * cost.share:.0f}" if cost.share >= 0.01 else f"{100 * cost.share:.1g}"
-    return (
-        f"reg_covar={cost.noise:g}, the variance of known noise on every feature, is large for these "
-        f"data: it lowers the lower bound by {cost.per_row:.2g} nats a row, and clusters that differ in "
-        f"directions of small variance may be missed. Noise is {percent} % of the variance of "
-        f"{owner} {direction}. Either {lettered}."
-    )

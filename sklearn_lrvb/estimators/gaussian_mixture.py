@@ -5,45 +5,57 @@ from __future__ import annotations
 import copy
 import functools
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, DensityMixin, _fit_context
+from sklearn.base import _fit_context, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import BayesianGaussianMixture
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from sklearn_lrvb.answers.uncertainty import PosteriorUncertainty
 from sklearn_lrvb.caller_warnings import warn_caller
-from sklearn_lrvb.estimators.arguments import warn_of_weights_as_y
-from sklearn_lrvb.estimators.callbacks import Lines, PassReport, Progress
-from sklearn_lrvb.estimators.conclusion_methods import ConclusionMethods
-from sklearn_lrvb.estimators.doubtful_columns import notes_of_columns
+from sklearn_lrvb.estimators import attributes
+from sklearn_lrvb.estimators.arguments import (
+    checked_number,
+    checked_targets,
+    holding,
+    require_samples,
+    table_like,
+    warn_of_weights_as_y,
+)
+from sklearn_lrvb.estimators.base import FEATURES, BayesianMixture
+from sklearn_lrvb.estimators.callbacks import Lines, PassReport, Progress, begun_task
+from sklearn_lrvb.estimators.fitted import (
+    FittedGaussian,
+    arrays_to_sample,
+    checked_array,
+    density_arrays,
+    mixture_of_arrays,
+    model_of,
+)
 from sklearn_lrvb.estimators.gaussian_arguments import (
     check_rows,
     core_of_outlying_rows,
     given_responsibilities,
     needs_covariances,
-    noise_warning,
     require_clusters,
     resolve_moves,
     resolve_prior,
 )
-from sklearn_lrvb.estimators.gaussian_fitted import FittedMixture, arrays_to_sample, checked_array, model_of
-from sklearn_lrvb.estimators.gaussian_imputation_methods import ImputationMethods
-from sklearn_lrvb.estimators.gaussian_influence_methods import GaussianInfluenceMethods
-from sklearn_lrvb.estimators.gaussian_posterior_methods import GaussianPosteriorMethods
-from sklearn_lrvb.estimators.prediction_methods import PredictionMethods
 from sklearn_lrvb.estimators.sklearn_conversion import (
     fitted_twin,
     parameters_of,
     posterior_of,
     require_fitted,
 )
+from sklearn_lrvb.gaussian.answers.doubtful_columns import notes_of_columns
+from sklearn_lrvb.gaussian.answers.imputation import imputation_deviations, imputed
+from sklearn_lrvb.gaussian.answers.prior_sensitivity import prior_sensitivity
 from sklearn_lrvb.gaussian.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian.fitting.far_out import rules_of_far_out
 from sklearn_lrvb.gaussian.fitting.noise_cost import costly_noise
@@ -55,12 +67,20 @@ from sklearn_lrvb.gaussian.fitting.starts import (
     kinds_of_starts,
     starting_responsibilities,
 )
-from sklearn_lrvb.mixture.ascent import Ascent, Race
-from sklearn_lrvb.mixture.prediction import (
-    responsibilities_of_rows,
-)
+from sklearn_lrvb.gaussian.model import GAUSSIAN
+from sklearn_lrvb.gaussian.sampling.likelihood import imputations
+from sklearn_lrvb.mixture.ascent import Ascent
+from sklearn_lrvb.mixture.model import DegenerateComponentError, occupied
+from sklearn_lrvb.mixture.multi_start import MultiStart
+from sklearn_lrvb.mixture.prediction import responsibilities_of_rows
 from sklearn_lrvb.mixture.weight_priors import WEIGHT_PRIORS
-from sklearn_lrvb.rows import blas_threads, given_rows
+from sklearn_lrvb.reports import dataset, required_pandas
+from sklearn_lrvb.rows import blas_threads, given_rows, require_table
+from sklearn_lrvb.sampling.likelihood import log_likelihood
+from sklearn_lrvb.sampling.sampler import PosteriorSampler
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _DEFAULT_REG_COVAR = 1e-6  # scikit-learn's
 # Degrees of freedom that may be passed. With fewer, draws of Student's t are beyond all numbers that float64
@@ -68,20 +88,11 @@ _DEFAULT_REG_COVAR = 1e-6  # scikit-learn's
 _LEAST_TAILS, _MOST_TAILS = 0.1, 1e15
 _ANOTHER_PRIOR = 0.1  # Factor of arguments of another prior, under which `number_of_clusters` looks again.
 _MOST_NATS = 1e7  # Log density of noise, in size: 50,000 features with units of 1e70 do not make so many.
-_FEATURES = ("n_features_in_", "feature_names_in_")  # Attributes that `validate_data` sets.
 
 
 # A virtual subclass, so that isinstance holds where other packages ask for scikit-learn's class.
 @BayesianGaussianMixture.register
-class LRVBGaussianMixture(
-    GaussianPosteriorMethods,
-    GaussianInfluenceMethods,
-    ImputationMethods,
-    ConclusionMethods,
-    PredictionMethods,
-    DensityMixin,
-    BaseEstimator,
-):
+class LRVBGaussianMixture(BayesianMixture):
     """Bayesian Gaussian mixture with calibrated uncertainty and influence.
 
     It takes the place of :class:`sklearn.mixture.BayesianGaussianMixture`: the same model, fitted by the same
@@ -93,9 +104,9 @@ class LRVBGaussianMixture(
     n_components : int, default=1
         Number of mixture components, K; with surplus ones, `n_occupied_` counts those that hold rows.
 
-    covariance_type : {'full', 'tied', 'diag', 'spherical'}, default='full'
-        'full': each component has its own covariance matrix; 'tied': all share one; 'diag': each has a
-        variance for every feature; 'spherical': each has one variance.
+    covariance_type : {'full', 'tied', 'diag', 'spherical', 'tied_diag'}, default='full'
+        'full': each component has a covariance matrix; 'tied': all share one; 'diag': each has a variance for
+        every feature; 'spherical': each has one variance; 'tied_diag': all share one for every feature.
 
     tol : float, default=1e-3
         The fit stops when no more than `tol` of the lower bound is still to be gained, in nats (units of
@@ -136,14 +147,14 @@ class LRVBGaussianMixture(
 
     degrees_of_freedom_prior : float or None, default=None
         Degrees of freedom nu0 of the Wishart priors, greater than ``n_features - 1``; None means
-        ``n_features``. With 'diag' and 'spherical' every precision is gamma with shape nu0 / 2.
+        ``n_features``. Precisions that are numbers, not matrices, are gamma with shape nu0 / 2.
 
     covariance_prior : float or array-like, default=None
         C0, in squared units of X: the inverse of the Wishart's scale matrix, of shape (n_features,
-        n_features), for 'full' and 'tied'; twice the gamma's rate, of shape (n_features,) for 'diag' and a
-        number for 'spherical'. Positive (definite). None means the covariance of X (see `mean_prior`), its
-        diagonal or the mean of that, with `reg_covar` added where it is singular; with `tails`, times
-        1 + max(nu0 / 2 - 1, 0) P / (nu + P), nu being 3 where it is fitted.
+        n_features), for 'full' and 'tied'; twice the gamma's rate, of shape (n_features,) for 'diag' and
+        'tied_diag', and a number for 'spherical'. Positive (definite). None means the covariance of X (see
+        `mean_prior`), its diagonal or the mean of that, with `reg_covar` added where it is singular; with
+        `tails`, times 1 + max(nu0 / 2 - 1, 0) P / (nu + P), nu being 3 where it is fitted.
 
     random_state : int, RandomState instance or None, default=None
         Seeds the starts and :meth:`sample`. Of more than 131,072 rows, k-means sees a sample of that many.
@@ -171,7 +182,7 @@ class LRVBGaussianMixture(
         Moves between optima, each made only where it raises the lower bound. 'auto' merges or deletes
         components once one has fewer than ``n_features + 1`` rows, and less than half an equal share (if
         rows are too few, once one is empty). 'merge' does not wait for that. 'search' also splits components,
-        until nothing raises the bound; `max_iter` then holds for each climb between two moves. They need
+        until nothing raises the bound; `max_iter` then holds for each ascent between two moves. They need
         ``solver="newton"``, ``prior="conjugate"`` and drawn starts: elsewhere 'auto' makes none, the others
         are a ValueError. (Guide "Other ways to choose the number of clusters".)
 
@@ -184,9 +195,9 @@ class LRVBGaussianMixture(
 
     tails : {'normal', 'student', 'student_by_component'} or float, default='normal'
         Distribution of a component's rows: normal, or Student's t. 'student' fits one number of degrees of
-        freedom for all components, 'student_by_component' one for each (not for 'tied'), with the prior
-        Gamma(2, rate 0.1); a number, from 0.1 to 1e15, is known. To compare bounds with other options, pass
-        the same `mean_prior` and `covariance_prior`: the defaults differ.
+        freedom for all components, 'student_by_component' one for each (not for 'tied' and 'tied_diag'), with
+        the prior Gamma(2, rate 0.1); a number, from 0.1 to 1e15, is known. To compare bounds with other
+        options, pass the same `mean_prior` and `covariance_prior`: the defaults differ.
 
     n_jobs : int or None, default=None
         Threads over blocks of rows; None is one. Results do not depend on it beyond round-off.
@@ -209,7 +220,7 @@ class LRVBGaussianMixture(
     precisions_, precisions_cholesky_ : ndarray
         Posterior means of the precisions, of shape (n_components, n_features, n_features) for 'full',
         (n_features, n_features) for 'tied', (n_components, n_features) for 'diag', (n_components,) for
-        'spherical'; and upper triangular U with ``precisions_ = U @ U.T``, or square roots.
+        'spherical', (n_features,) for 'tied_diag'; upper triangular U, ``precisions_ = U @ U.T``, or roots.
 
     scales_, tails_ : ndarray, and float or ndarray of shape (n_components,)
         Of Student's t components: scale matrices, the inverses of `precisions_`; and degrees of freedom, an
@@ -225,7 +236,7 @@ class LRVBGaussianMixture(
     weight_concentration_ : ndarray of shape (n_components,), or a pair of such
         Dirichlet concentration, or the two beta parameters of every stick.
 
-    mean_precision_, degrees_of_freedom_ : ndarray of shape (n_components,), the second a float for 'tied'
+    mean_precision_, degrees_of_freedom_ : ndarray of shape (n_components,), the second a float if shared
         Precision of each mean in units of its component's precision; and degrees of freedom of the Wishart
         factors, or twice the shape of gamma factors.
 
@@ -288,12 +299,9 @@ class LRVBGaussianMixture(
     """
 
     _parameter_constraints: dict = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        **BayesianMixture._parameter_constraints,
         "covariance_type": [StrOptions(set(COVARIANCE_STRUCTURES))],
-        "tol": [Interval(Real, 0.0, None, closed="left")],
         "reg_covar": [Interval(Real, 0.0, None, closed="left")],
-        "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
         "init_params": [
             StrOptions({"kmeans", "random", "random_from_data", "k-means++"}),
             "array-like",
@@ -305,14 +313,9 @@ class LRVBGaussianMixture(
         "mean_prior": [None, "array-like"],
         "degrees_of_freedom_prior": [None, Interval(Real, 0.0, None, closed="neither")],
         "covariance_prior": [None, "array-like", Interval(Real, 0.0, None, closed="neither")],
-        "random_state": ["random_state"],
         "warm_start": ["boolean"],
-        "verbose": ["verbose", None],
-        "verbose_interval": [Interval(Integral, 1, None, closed="left")],
         "prior": [StrOptions({"conjugate", "flat"})],
         "factorization": [StrOptions({"joint", "independent"})],
-        "solver": [StrOptions({"newton", "coordinate_ascent"})],
-        "moves": [StrOptions({"auto", "merge", "search"}), None],
         "tails": [
             StrOptions({"normal", "student", "student_by_component"}),
             Interval(Real, _LEAST_TAILS, _MOST_TAILS, closed="both"),
@@ -322,7 +325,6 @@ class LRVBGaussianMixture(
             "boolean",
             Interval(Real, -_MOST_NATS, _MOST_NATS, closed="both"),
         ],
-        "n_jobs": [None, Integral],
     }
 
     def __init__(
@@ -378,10 +380,55 @@ class LRVBGaussianMixture(
         self.tails = tails
         self.n_jobs = n_jobs
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
+    # Fitted attributes that a fit sets ...
+    weights_: NDArray[np.float64]
+    noise_weight_: float
+    noise_concentration_: NDArray[np.float64]
+    noise_log_density_: float
+    tails_: NDArray[np.float64] | float
+    scales_: NDArray[np.float64]
+    means_: NDArray[np.float64]
+    covariances_: Any = attributes.MissingCovariances()
+    precisions_: NDArray[np.float64]
+    precisions_cholesky_: NDArray[np.float64]
+    weight_concentration_: NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]
+    mean_precision_: NDArray[np.float64]
+    degrees_of_freedom_: NDArray[np.float64] | float
+    weight_concentration_prior_: float
+    mean_precision_prior_: float
+    mean_prior_: NDArray[np.float64]
+    degrees_of_freedom_prior_: float
+    covariance_prior_: NDArray[np.float64] | float
+    _n_given: int | None  # The number of rows of the fit, where these were in memory.
+    _fitted_class = FittedGaussian
+    _ways_to_a_fit = "(a) Call fit. (b) Continue a scikit-learn fit with from_sklearn."
+
+    # ... and those that are computed where they are read.
+    labels_ = attributes.labels_
+    posterior_mean_ = attributes.gaussian_posterior_mean_
+    noise_weight_std_ = attributes.noise_weight_std_
+    means_std_ = attributes.means_std_
+    covariances_std_ = attributes.covariances_std_
+    precisions_std_ = attributes.precisions_std_
+    scales_std_ = attributes.scales_std_
+    tails_std_ = attributes.tails_std_
+
+    @property
+    def _tails_target(self):
+        """The target "tails", a ValueError where degrees of freedom are not fitted."""
+        return self._uncertainty.targets["tails"]
+
+    @property
+    def _fitted(self) -> FittedGaussian:
+        """The mixture that the public arrays describe: that of the last fit, or one that was set by hand."""
+        uncertainty = vars(self).get("_last_uncertainty")
+        if uncertainty is None:
+            return mixture_of_arrays(self, model_of(self))
+        last = uncertainty.fitted
+        replaced = last.replaced_in(self)
+        if replaced and not set(density_arrays(last.model)).isdisjoint(replaced):
+            return mixture_of_arrays(self, last.model)
+        return last
 
     # Fitting.
 
@@ -498,7 +545,7 @@ class LRVBGaussianMixture(
         """
         return self.fit(X, y, sample_weight).predict(X)
 
-    def _fit(self, X, sample_weight, y=None, initial_posterior=None, reset=True, ends=None):
+    def _fit(self, X, sample_weight, y=None, initial_posterior=None, reset=True, optima=None):
         """Fit, from a given posterior or from the starts that the arguments ask for.
 
         Only a finished fit changes the estimator, at once: after an error or an interrupt it is as it was.
@@ -508,7 +555,7 @@ class LRVBGaussianMixture(
         X, sample_weight, y : as in `fit`
         initial_posterior : callable (rows, prior) -> VariationalPosterior, or None
         reset : bool, whether the number and names of the features are taken from X
-        ends : list or None, to which the ends of all starts are added, Fit
+        optima : list or None, to which the optima of all starts are added, Fit
         """
         warn_of_weights_as_y(y, sample_weight)
         moves = resolve_moves(self) if initial_posterior is None else None
@@ -516,12 +563,12 @@ class LRVBGaussianMixture(
         on_pass = PassReport() if (self.verbose or 0) > 1 else None
         with blas_threads(self.n_jobs):
             given = given_rows(named, X, sample_weight, reset=reset, on_pass=on_pass)
-            features = {name: vars(named)[name] for name in _FEATURES if name in vars(named)}
+            features = {name: vars(named)[name] for name in FEATURES if name in vars(named)}
             features["_n_given"] = given.n_given if given.is_in_memory else None
             counted = given.counted()
             check_rows(counted, features.get("feature_names_in_"), self.n_components)
             rows = counted.around_mean()
-            completion = Completion(rows, needs_covariances(self)) if rows.has_holes else None
+            completion = Completion(rows, needs_covariances(self), GAUSSIAN) if rows.has_holes else None
             core = core_of_outlying_rows(self, rows, completion)
             prior = resolve_prior(self, rows, completion, core)
             starts = self._starts(initial_posterior, given, rows, prior, completion, core)
@@ -533,24 +580,24 @@ class LRVBGaussianMixture(
 
             def attributes_of(fit):
                 fit = ascent.ended(fit)
-                fitted = FittedMixture(fit.posterior, rows.origin, model_of(self), fit.path)
+                fitted = FittedGaussian(fit.posterior, rows.origin, model_of(self), fit.path)
                 return self._attributes_of(features, fitted, rows, starts.are_drawn, fit)
 
             metadata = None if sample_weight is None else {"sample_weight": sample_weight}
             n_starts = len(starts.in_turn) + (starts.once_more is not None)
-            with self._begun_task("fit", n_starts, X=given.X, y=y, metadata=metadata) as task:
+            with begun_task(self, "fit", n_starts, X=given.X, y=y, metadata=metadata) as task:
                 max_steps = None if moves is not None and moves.searches else self.max_iter
                 lines = Lines(self.verbose, self.verbose_interval)
                 progress = Progress(lines, task, max_steps, attributes_of)
                 reporting = replace(ascent, on_step=progress.step, moves=moves, on_move=progress.move)
-                race = Race(reporting, self.solver == "newton", progress)
-                best, cost = self._best_fit(race, starts, rows)
+                multi_start = MultiStart(reporting, self.solver == "newton", progress)
+                best, cost = self._best_fit(multi_start, starts, rows)
                 require_clusters(best.posterior)
                 attributes = attributes_of(best)
                 fitted = attributes["_last_uncertainty"].fitted
                 attributes["_column_notes"] = notes_of_columns(rows, fitted, named._feature_names)
-                if ends is not None:
-                    ends.extend(map(ascent.ended, race.ends.values()))
+                if optima is not None:
+                    optima.extend(map(ascent.ended, multi_start.optima.values()))
                 if not rows.is_in_memory:  # They may be in files that are closed, or hold a cluster's memory.
                     attributes["_last_uncertainty"].source.release_rows(best.e_step_result)
                 # What was fitted before goes, also what this fit does not have.
@@ -566,7 +613,7 @@ class LRVBGaussianMixture(
             )
             warn_caller(message, ConvergenceWarning)
         if cost is not None:
-            warn_caller(noise_warning(cost, prior, self._feature_names))
+            warn_caller(cost.in_words(prior.structure, self._feature_names))
 
     def _starts(self, initial_posterior, given, rows, prior, completion, core):
         """The starts of a fit: callables (Ascent) -> Fit, the state before the first step.
@@ -664,22 +711,23 @@ class LRVBGaussianMixture(
         responsibilities = responsibilities_of_rows(rows, replace(posterior, centred_means=centred_means))
         return lambda ascent: ascent.start_from(responsibilities, prior)
 
-    def _best_fit(self, race, starts, rows):
+    def _best_fit(self, multi_start, starts, rows):
         """The state with the highest lower bound over the starts, and what unwanted noise costs it or None.
 
         Parameters
         ----------
-        race : Race
+        multi_start : MultiStart
         starts : Starts
         rows : Rows
         """
-        best = race.best(starts.in_turn, n_first=starts.n_first)
-        if self._unwanted_noise(race.ascent.rows_of(best), best.posterior) is None:
-            return race.ascent.ended(best), None
-        if starts.once_more is not None:
-            best = race.best_with(starts.once_more, "on standardized columns")
-        best = race.ascent.ended(best)
-        return best, self._unwanted_noise(rows, best.posterior)
+        best = multi_start.ascent.ended(multi_start.best(starts.in_turn, n_first=starts.n_first))
+        cost = self._unwanted_noise(rows, best.posterior)
+        if cost is not None and starts.once_more is not None:
+            best = multi_start.ascent.ended(
+                multi_start.best_with(starts.once_more, "on standardized columns")
+            )
+            cost = self._unwanted_noise(rows, best.posterior)
+        return best, cost
 
     def _unwanted_noise(self, rows, posterior):
         """What `reg_covar` costs, if that is much and nobody asked for it; otherwise None.
@@ -693,13 +741,13 @@ class LRVBGaussianMixture(
 
     # What comparisons of fits ask for.
 
-    _compared_with: ClassVar[dict[str, Any]] = ConclusionMethods._compared_with | {
+    _compared_with: ClassVar[dict[str, Any]] = BayesianMixture._compared_with | {
         "warm_start": False,
         "weight_concentration_prior_type": "dirichlet_distribution",
     }
 
     def _attributes_at(self, rows, fit):
-        fitted = FittedMixture(fit.posterior, rows.origin, model_of(self), fit.path)
+        fitted = FittedGaussian(fit.posterior, rows.origin, model_of(self), fit.path)
         notes = notes_of_columns(rows, fitted, self._feature_names)
         return {**self._attributes_of({}, fitted, rows, False, fit), "_column_notes": notes}
 
@@ -725,24 +773,50 @@ class LRVBGaussianMixture(
         )
         return {"probability": reason}
 
-    # Pickles.
+    # The maximum of the likelihood, for aic and bic.
 
-    def __getstate__(self):
-        """Parameters, fitted attributes, and the state that error bars need in builtins and arrays."""
-        state = dict(super().__getstate__())
-        uncertainty = state.pop("_last_uncertainty", None)
-        if uncertainty is not None:
-            fitted = uncertainty.fitted.to_state(self)
-            state["_fit_state"] = {"fitted": fitted, "uncertainty": uncertainty.to_state()}
-        return state
+    def _likelihood(self, X, sample_weight):
+        """As for every mixture, at the optimum under a flat prior that is next to the fit."""
+        rows = self._given_rows(X, sample_weight, self._fitted).counted()
+        self._uncertainty.source.check_training_rows(rows)
+        posterior = self._without_prior(X, sample_weight)._fitted.posterior
+        structure = posterior.structure
+        parameters_class = posterior.model.parameters
+        draw = parameters_class.draws_at(posterior, posterior)
+        parameters = parameters_class(posterior, rows.origin, draw)
+        n_free = posterior.n_labels - 1 + structure.n_components * structure.n_features
+        n_free += structure.n_groups * structure.n_quadratic + structure.n_tails
+        return float(log_likelihood(rows, parameters)[0]), n_free, rows.total_weight
 
-    def __setstate__(self, state):
-        state = dict(state)
-        fit_state = state.pop("_fit_state", None)
-        super().__setstate__(state)
-        if fit_state is not None:
-            fitted = FittedMixture.from_state(fit_state["fitted"], self)
-            self._last_uncertainty = PosteriorUncertainty.from_state(fit_state["uncertainty"], fitted)
+    def _without_prior(self, X, sample_weight):
+        """The fit of the components that hold rows under a flat prior, from where this fit ended."""
+        posterior = self._fitted.posterior
+        if posterior.structure.has_background:
+            raise ValueError(
+                "aic and bic compare maxima of the likelihood, without the prior, and with noise there is "
+                "none. Compare lower_bound_, or ask number_of_clusters."
+            )
+        held = occupied(posterior.counts)
+        responsibilities = self.predict_proba(X)[:, held]
+        responsibilities /= responsibilities.sum(axis=1, keepdims=True)
+        flat = clone(self).set_params(
+            **{name: None for name in self.get_params() if name.endswith("_prior")},
+            prior="flat",
+            n_components=int(np.count_nonzero(held)),
+            init_params=responsibilities,
+            moves=None,
+            warm_start=False,
+            verbose=0,
+        )
+        try:
+            flat._fit(X, sample_weight)
+        except DegenerateComponentError as error:
+            raise ValueError(
+                "aic and bic compare maxima of the likelihood, without the prior, and next to this fit there "
+                "is none: a component is left with too few rows. (a) Lower n_components. (b) Compare "
+                "lower_bound_, or ask number_of_clusters."
+            ) from error
+        return flat
 
     # From and to scikit-learn.
 
@@ -815,7 +889,7 @@ class LRVBGaussianMixture(
         for name, value in parameters_of(bgm).items():
             setattr(mixture, name, value)
         mixture.n_features_in_ = np.atleast_2d(bgm.means_).shape[1]
-        for name in _FEATURES:
+        for name in FEATURES:
             if hasattr(bgm, name):
                 setattr(mixture, name, getattr(bgm, name))
         mixture._fit(
@@ -843,6 +917,8 @@ class LRVBGaussianMixture(
         ------
         sklearn.exceptions.NotFittedError
             The estimator is not fitted.
+        ValueError
+            The fit has `noise`, `tails` or a `covariance_type` that scikit-learn does not have.
 
         See Also
         --------
@@ -908,11 +984,7 @@ class LRVBGaussianMixture(
         69 69
         """
         structure = self._fitted.structure
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise ValueError(
-                f"Invalid value for 'n_samples': {n_samples!r} . The sampling requires at least one sample, "
-                "and a whole number of them."
-            )
+        require_samples(n_samples)
         random_state = check_random_state(self.random_state)
         weights, means, covariances = arrays_to_sample(self, structure)
         counts = random_state.multinomial(n_samples, weights)
@@ -924,3 +996,314 @@ class LRVBGaussianMixture(
             scales = random_state.standard_gamma(half) / half
             rows = means[labels] + (rows - means[labels]) / np.sqrt(scales)[:, None]
         return rows, labels
+
+    def impute(
+        self,
+        X: ArrayLike,
+        *,
+        return_std: bool = False,
+    ) -> NDArray[np.floating] | tuple[NDArray[np.floating], NDArray[np.float64]]:
+        """Fill missing values by their posterior means, given the values of the row that are there.
+
+        Rows that are noise are filled as if they belonged to the components.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), Dask collection or source of batches
+            Any rows, with NaN where a value is missing.
+
+        return_std : bool, default=False
+            Whether to return standard deviations too.
+
+        Returns
+        -------
+        imputed : ndarray, data frame or Dask array of shape (n_samples, n_features)
+            X with its missing values filled, in its units; a data frame where X is one in memory.
+
+        std : ndarray, data frame or Dask array of shape (n_samples, n_features)
+            Posterior standard deviations of the missing values, which are uncertain because the row's
+            component is, because components are wide, and because the parameters are uncertain; zero where a
+            value is there. Only if `return_std`.
+
+        Raises
+        ------
+        ValueError
+            On bad input; or, with `return_std`, where the fit is no strict local optimum or fitted
+            attributes were changed since.
+
+        See Also
+        --------
+        sample_imputations : Completed copies, for whatever is computed from them.
+        MixtureImputer : The same as a transformer.
+
+        Notes
+        -----
+        Means are too smooth to compute anything from but means: the filled values vary less than true ones
+        would. Noise has no distribution of missing values: with noise, rows are filled as if they belonged to
+        the clusters, in proportion to their probabilities. (Theory page "Missing values".)
+
+        Examples
+        --------
+        Minutes that an eruption of a geyser lasted, and minutes until the next one. How long to wait after
+        one of two minutes, and how long did the one before a wait of 80 minutes last?
+
+        >>> import numpy as np
+        >>> from sklearn_lrvb import LRVBGaussianMixture
+        >>> lasted = [3.6, 1.8, 3.3, 2.3, 4.5, 2.9, 4.7, 3.6, 2.0, 4.4, 1.8, 3.9, 4.2, 1.8, 4.7]
+        >>> waited = [79, 54, 74, 62, 85, 55, 88, 85, 51, 85, 54, 84, 78, 47, 83]
+        >>> X = np.column_stack([lasted, waited])
+        >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
+        >>> imputed, std = mixture.impute([[2.0, np.nan], [np.nan, 80.0]], return_std=True)
+        >>> print(imputed.round(1))
+        [[ 2.  53.4]
+         [ 3.9 80. ]]
+        >>> print(std.round(1))
+        [[0.  5.9]
+         [0.4 0. ]]
+        """
+        fitted = self._fitted
+        rows = self._given_rows(X, None, fitted)
+        values = imputed(rows, fitted.posterior)
+        if not return_std:
+            return table_like(X, values)
+        uncertainty = self._uncertainty
+        with self._tracked("impute") as tracked:
+            std = uncertainty.of_rows(rows, imputation_deviations, (rows.n_features,), tracked)
+        return table_like(X, values), table_like(X, std)
+
+    def missing_information(
+        self,
+        X: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        target: str | Sequence[str] = ("weights", "means", "precisions"),
+        min_count: float = 0.0,
+    ) -> pd.DataFrame:
+        """Share of the information on every parameter that is missing: to unknown labels, and to holes in X.
+
+        With `tails` the unknown scales of the rows are counted with the labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), Dask collection or source of batches
+            The training rows.
+
+        sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
+            The weights of X in the fit, where there were any.
+
+        target : {'log_weights', 'weights', 'means', 'precisions', 'standard_deviations', 'correlations', \
+                'covariances', 'scales', 'tails', 'log_tails', 'all'} or a list, \
+                default=('weights', 'means', 'precisions')
+            Which parameters, as in :meth:`posterior_summary`.
+
+        min_count : float, default=0.0
+            Parameters of components with fewer expected rows are left out.
+
+        Returns
+        -------
+        shares : pandas.DataFrame
+            A row for every parameter, by names as in `posterior_names_`, and the columns
+
+            * missing: 1 - V_c / V, with V the posterior variance by linear response and V_c what it would be
+              if the component (with `tails` also the scale) of every row and all values were known: 0.2 says
+              that error bars are as wide as those from complete data with a fifth fewer rows.
+            * to_labels, to_holes: its two parts. The first is lost to labels alone (with `tails` to labels
+              and scales, also where there is one component), the second is what holes add to that.
+
+        Raises
+        ------
+        ImportError
+            pandas is not installed.
+        ValueError
+            Unknown target, `min_count` outside its range, X that is not what was fitted, fitted arrays that
+            were changed since the fit, or a fit that is no strict local optimum.
+        MemoryError
+            The system is too large; the message names the size and the way out.
+
+        See Also
+        --------
+        posterior_summary : The error bars themselves.
+
+        Notes
+        -----
+        It is the fraction of missing information of multiple imputation, without imputations.
+
+        Examples
+        --------
+        Twenty waiting times for a geyser, in minutes. The clusters of a few rows are in doubt. More
+        information is lost on the clusters' variances than on their means:
+
+        >>> import numpy as np
+        >>> from sklearn_lrvb import LRVBGaussianMixture
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
+        >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
+        >>> shares = mixture.missing_information(X)["missing"]
+        >>> print(", ".join(f"{name} {share:.2f}" for name, share in shares.items() if "[1" in name))
+        weight[1] 0.08, mean[1,x0] 0.06, precision[1,x0,x0] 0.16
+        """
+        uncertainty = self._uncertainty
+        names = checked_targets(target, uncertainty.targets.table, uncertainty.targets.parameters)
+        holding(uncertainty.targets.posterior.counts, min_count)
+        pd = required_pandas("missing_information")
+        rows = self._given_rows(X, sample_weight, uncertainty.fitted).counted()
+        parts = []
+        for name, (missing, to_holes) in zip(names, uncertainty.missing_shares(names, rows), strict=True):
+            columns = {"missing": missing, "to_labels": missing - to_holes, "to_holes": to_holes}
+            held = uncertainty.targets[name].counts() >= min_count
+            parts.append(pd.DataFrame(columns, uncertainty.targets[name].labels(self._feature_names))[held])
+        return pd.concat(parts)
+
+    def sample_imputations(
+        self,
+        X: ArrayLike,
+        *,
+        n_imputations: int = 5,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> NDArray[np.floating] | list:
+        """Completed copies of X, whose missing values are drawn from their posterior.
+
+        Compute what you want to know from every copy. The average is the estimate, and the spread between
+        copies is what the missing values add to its error (Rubin's rules of multiple imputation).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Any rows, in memory, with NaN where a value is missing.
+
+        n_imputations : int, default=5
+            Number of copies, at least one.
+
+        random_state : int, RandomState instance or None, default=None
+            Seed of the draws; None uses numpy's global generator. The estimator's own `random_state` is not
+            used.
+
+        Returns
+        -------
+        copies : ndarray of shape (n_imputations, n_samples, n_features), or list of data frames
+            In the units of X; a list of data frames where X is one.
+
+        Raises
+        ------
+        ValueError
+            `n_imputations` is not a positive integer; X is not in memory, or is bad input; fitted arrays were
+            changed since the fit, or the fit is no strict local optimum.
+        MemoryError
+            The system is too large; the message names the size and the way out.
+
+        See Also
+        --------
+        impute : Means and standard deviations of the missing values.
+        sample_posterior : Draws of the parameters.
+
+        Notes
+        -----
+        Every copy has its own draw of weights, means and precisions by linear response
+        (:meth:`sample_posterior` with ``method="lrvb"``). It then draws the component of every row and its
+        missing values given the parameters: the imputations are proper. With noise, the component is drawn as
+        if no row were noise, which has no distribution of missing values.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_lrvb import LRVBGaussianMixture
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
+        >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
+        >>> copies = mixture.sample_imputations([[79.0], [np.nan]], n_imputations=1000, random_state=0)
+        >>> copies.shape, copies[:, 0].std().item()
+        ((1000, 2, 1), 0.0)
+        """
+        require_table(X, "sample_imputations, which makes several copies of it,")
+        sampler = PosteriorSampler(self._uncertainty)
+        n_imputations = checked_number(n_imputations, "n_imputations", "imputation")
+        rows = self._given_rows(X, None, sampler.fitted)
+        random_state = check_random_state(random_state)
+        parameters = sampler.draws(n_imputations, random_state)
+        with self._tracked("sample_imputations") as tracked:
+            copies = imputations(rows, parameters, random_state, tracked)
+        return [table_like(X, copy) for copy in copies] if hasattr(X, "columns") else copies
+
+    def prior_sensitivity(
+        self, target: str = "means", per_std: bool = False
+    ) -> dict[str, NDArray[np.float64]]:
+        """How much each hyperparameter moves each posterior mean: d E[target] / d hyperparameter.
+
+        Parameters
+        ----------
+        target : {'log_weights', 'weights', 'means', 'precisions', 'standard_deviations', \
+                'correlations', 'covariances', 'scales', 'tails', 'log_tails'}, default='means'
+            Which parameters are moved; for 'covariances' the attribute `covariances_`. With `tails` also
+            'scales', and 'tails' and 'log_tails' where they are fitted.
+
+        per_std : bool, default=False
+            Whether to divide by the posterior standard deviation of the entry. Where that is zero, as for the
+            weight of a single component, the derivative is zero too, and zero is reported.
+
+        Returns
+        -------
+        sensitivity : dict of ndarray
+            In units of the target (or of its standard deviation) per unit of the hyperparameter:
+
+            * 'weight_concentration_prior', 'mean_precision_prior', 'degrees_of_freedom_prior', each of the
+              shape of the attribute, of weights and log weights (n_components,), with `noise` one more, whose
+              last entry is for noise;
+            * 'mean_prior', with one more axis of length n_features;
+            * 'covariance_prior', with the axes of `covariance_prior_` after those of the attribute: for
+              matrices the symmetric gradient, so that a small symmetric change of `covariance_prior` moves
+              an entry by the sum of the gradient times the change.
+
+            Exact derivatives of the fit, the response of the responsibilities included, without refitting. X,
+            the densities of noise (also of rows with holes, whose ratios follow from `covariance_prior`)
+            and the other hyperparameters are held fixed, also where their defaults came from X;
+            'weight_concentration_prior' sets the prior of the weight of noise too. (Theory page "Influence",
+            sensitivity to the prior.)
+
+        Raises
+        ------
+        ValueError
+            Unknown target, ``prior="flat"``, fitted arrays that were changed since the fit, or a fit that is
+            no strict local optimum.
+        MemoryError
+            The derivatives in `covariance_prior` would take more than 1.6 GB.
+
+        See Also
+        --------
+        influence : The same question about rows.
+        posterior_summary : A sentence on whether the prior matters.
+
+        Examples
+        --------
+        If the prior expected waits for a geyser to be a minute longer, the means of the short and the long
+        ones would be 0.20 and 0.12 minutes longer, 0.06 standard deviations each:
+
+        >>> import numpy as np
+        >>> from sklearn_lrvb import LRVBGaussianMixture
+        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
+        >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
+        >>> mixture.prior_sensitivity()["mean_prior"].ravel().round(2)
+        array([0.2 , 0.12])
+        >>> mixture.prior_sensitivity(per_std=True)["mean_prior"].ravel().round(2)
+        array([0.06, 0.06])
+        """
+        return prior_sensitivity(self._uncertainty, target, per_std)
+
+    def _posterior_dataset(self, draws):
+        structure = self._fitted.structure
+        by_component = () if structure.shares_precision else ("component",)
+        of_precisions = (*by_component, *("feature", "other_feature")[: len(structure.prior_shape)])
+        axes = {
+            "weights": ("label",) if structure.has_background else ("component",),
+            "means": ("component", "feature"),
+            "precisions": of_precisions,
+            "covariances": of_precisions,
+            "scales": of_precisions,
+            "tails": ("component",) * len(structure.tails_shape),
+        }
+        coords = {"component": np.arange(structure.n_components), "feature": self._feature_names}
+        if structure.has_background:
+            coords["label"] = [*map(str, coords["component"]), "noise"]
+        if "other_feature" in of_precisions:
+            coords["other_feature"] = self._feature_names
+        return dataset({name: (axes[name], values) for name, values in draws.items()}, coords, True)

@@ -22,7 +22,7 @@ from sklearn.utils.validation import (
 
 from sklearn_lrvb.estimators.gaussian_mixture import LRVBGaussianMixture
 from sklearn_lrvb.rows import rows_of_array
-from sklearn_lrvb.rows.tables import as_numbers, checked_weights
+from sklearn_lrvb.rows.given_rows import as_numbers, checked_weights
 
 # Of the default mixture, an upper bound under its prior. Its precision is shared: on most real tables
 # (`benchmarks.accuracy.imputation`), filled values then had smaller errors than with a precision for each

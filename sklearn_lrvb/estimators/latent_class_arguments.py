@@ -5,8 +5,8 @@ import functools
 import numpy as np
 from sklearn.utils import check_array
 
-from sklearn_lrvb.families import CategoricalColumns, CountColumns, NumericColumns
 from sklearn_lrvb.family_mixture.frames import values_of
+from sklearn_lrvb.family_mixture.model import FAMILY_MIXTURE
 from sklearn_lrvb.family_mixture.prior import ClassPrior
 from sklearn_lrvb.mixture.weight_priors import DirichletWeights, require_countable
 
@@ -26,27 +26,21 @@ def resolve_prior(estimator, rows, columns):
     concentration = estimator.weight_concentration_prior
     if concentration is None:
         concentration = 1.0 / n_components
-    places = {}  # By kind and number of categories.
+    places = {}  # By family and number of categories.
     for place, column in enumerate(columns):
-        has_categories = column.kind in ("categorical", "binary")
-        kind = ("category", len(column.categories)) if has_categories else (column.kind, 0)
-        places.setdefault(kind, []).append(place)
+        places.setdefault((column.family, len(column.categories)), []).append(place)
     means, deviations = column_moments(rows)
     families = []
-    for (kind, n_categories), some in sorted(places.items()):
-        if kind == "category":
-            families.append(CategoricalColumns(some, n_categories, estimator.category_concentration_prior))
-        elif kind == "count":
-            least = 1.0 / rows.total_weight  # A rate of which all rows together expect one.
-            families.append(CountColumns(some, np.maximum(means[some], least), estimator.count_shape_prior))
-        else:
-            of_numbers = (
-                estimator.mean_precision_prior,
-                estimator.degrees_of_freedom_prior,
-                estimator.variance_prior,
+    for family, n_categories in sorted(places, key=lambda own: (own[0].__name__, own[1])):
+        some = places[family, n_categories]
+        hyperparameters = [getattr(estimator, name) for name in family.hyperparameters]
+        families.append(
+            family.of_columns(
+                some, means[some], deviations[some], rows.total_weight, n_categories, *hyperparameters
             )
-            families.append(NumericColumns(some, means[some], deviations[some], *of_numbers))
-    return ClassPrior(DirichletWeights(float(concentration), n_components), families, columns)
+        )
+    weights = DirichletWeights(float(concentration), n_components)
+    return ClassPrior(FAMILY_MIXTURE, weights, families, columns)
 
 
 def column_moments(rows):

@@ -5,71 +5,57 @@ from __future__ import annotations
 import copy
 import functools
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Self
+from numbers import Real
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, DensityMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from sklearn_lrvb.answers.prior_sensitivity import in_units_of
 from sklearn_lrvb.answers.targets import distinct
-from sklearn_lrvb.answers.uncertainty import PosteriorUncertainty, read_only
 from sklearn_lrvb.caller_warnings import warn_caller
-from sklearn_lrvb.estimators.arguments import checked_targets
-from sklearn_lrvb.estimators.callbacks import NO_TASK, Lines, Progress
-from sklearn_lrvb.estimators.conclusion_methods import ConclusionMethods
-from sklearn_lrvb.estimators.fitted import refused_as_missing, require_rows_first
-from sklearn_lrvb.estimators.influence_methods import InfluenceMethods
+from sklearn_lrvb.estimators import attributes
+from sklearn_lrvb.estimators.arguments import checked_targets, require_rows_first, require_samples
+from sklearn_lrvb.estimators.base import FEATURES, BayesianMixture
+from sklearn_lrvb.estimators.callbacks import NO_TASK, Lines, Progress, begun_task
+from sklearn_lrvb.estimators.fitted import FittedClasses
 from sklearn_lrvb.estimators.latent_class_arguments import (
     given_responsibilities,
     require_classes,
     resolve_prior,
 )
-from sklearn_lrvb.estimators.latent_class_fitted import FittedClasses
 from sklearn_lrvb.estimators.latent_class_rows import (
     filled_rows,
+    joined_rows,
     known_of_classes,
     notes_of_columns,
     overdispersion,
     sampled_rows,
 )
 from sklearn_lrvb.estimators.maximum_likelihood import maximum_log_likelihood
-from sklearn_lrvb.estimators.posterior_methods import PosteriorMethods
-from sklearn_lrvb.estimators.prediction_methods import PredictionMethods
-from sklearn_lrvb.estimators.tables_by_column import described_columns, tables_by_column
 from sklearn_lrvb.family_mixture.posterior import Sums
 from sklearn_lrvb.family_mixture.prior_moves import prior_sensitivity
 from sklearn_lrvb.family_mixture.starts import SAMPLE_ROWS, Starts, kinds_of_starts
 from sklearn_lrvb.family_mixture.targets import names_in_draws
-from sklearn_lrvb.mixed_tables.completed import completed_table
-from sklearn_lrvb.mixed_tables.given_tables import described_table, joined_rows, rows_of_table
-from sklearn_lrvb.mixture.ascent import MOST_ENDS, Ascent, Race
+from sklearn_lrvb.mixed_tables.decoding import completed_table
+from sklearn_lrvb.mixed_tables.given_tables import described_table, rows_of_table
+from sklearn_lrvb.mixture.ascent import Ascent
 from sklearn_lrvb.mixture.model import occupied
 from sklearn_lrvb.mixture.moves import Moves
+from sklearn_lrvb.mixture.multi_start import MOST_OPTIMA, MultiStart
 from sklearn_lrvb.mixture.prediction import most_probable_components
 from sklearn_lrvb.mixture.search import sampled
 from sklearn_lrvb.reports import dataset
 from sklearn_lrvb.rows import blas_threads, require_table
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-_FEATURES = ("n_features_in_", "feature_names_in_")  # Attributes that `validate_data` sets.
 _POSITIVE = Interval(Real, 0.0, None, closed="neither")
 
 
-class LRVBLatentClassMixture(
-    PosteriorMethods,
-    InfluenceMethods,
-    ConclusionMethods,
-    PredictionMethods,
-    DensityMixin,
-    BaseEstimator,
-):
+class LRVBLatentClassMixture(BayesianMixture):
     """Latent classes of the rows of a table with numbers, categories and counts, with calibrated uncertainty.
 
     Latent class analysis (categories), latent profile analysis (numbers), and both at once: every row has a
@@ -87,8 +73,8 @@ class LRVBLatentClassMixture(
         'numeric' (normal given the class), all others 'categorical'. A dict says otherwise of some, such as
         ``{"visits": "count", "id": "ignore"}``. Its keys are names, positions, tuples of them, or selectors
         such as :func:`sklearn.compose.make_column_selector`; its values 'numeric', 'categorical', 'binary',
-        'count' (Poisson) or 'ignore'. Codes of categories look like numbers: a fit warns of columns of at
-        most ten different whole numbers until it says what they are.
+        'count' (Poisson), 'duration' (exponential) or 'ignore'. Codes of categories look like numbers: a fit
+        warns of columns of at most ten different whole numbers until it says what they are.
 
     n_init : int, default=10
         Number of starts; the best fit is kept. The first is run to its end, the others for a few steps. The
@@ -116,8 +102,9 @@ class LRVBLatentClassMixture(
         nu and C of a numeric column: its precision in a class is gamma with shape nu / 2 and rate C s^2 / 2,
         s being the column's standard deviation.
 
-    count_shape_prior : float, default=1.0
-        a of a column of counts: its rate in a class is gamma with shape a and the column's mean.
+    rate_shape_prior : float, default=1.0
+        a of a column of counts or durations: its rate in a class is gamma with shape a, and its mean is the
+        rate of the whole column.
 
     tol : float, default=1e-3
         The fit stops when no more than `tol` of the lower bound is still to be gained, in nats; with
@@ -133,7 +120,8 @@ class LRVBLatentClassMixture(
         Moves between optima, each made only where it raises the lower bound. 'auto' merges or deletes classes
         once one is empty, 'merge' does not wait for that. 'search': as 'auto'; then, from the best three
         optima that the starts lead to, classes are merged and split until nothing raises the bound, and
-        `max_iter` holds for each climb between two moves. With ``solver="coordinate_ascent"`` there are none.
+        `max_iter` holds for each ascent between two moves. With ``solver="coordinate_ascent"`` there are
+        none.
 
     unknown : {'missing', 'error'}, default='missing'
         What becomes of categories, in rows that are not the training rows, that the fit has not seen: missing
@@ -220,25 +208,16 @@ class LRVBLatentClassMixture(
     """
 
     _parameter_constraints: dict = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        **BayesianMixture._parameter_constraints,
         "columns": [StrOptions({"auto"}), dict],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
         "init_params": [StrOptions({"kmeans", "k-means++", "random_from_data"}), "array-like"],
         "weight_concentration_prior": [None, _POSITIVE],
         "category_concentration_prior": [_POSITIVE],
         "mean_precision_prior": [_POSITIVE],
         "degrees_of_freedom_prior": [_POSITIVE],
         "variance_prior": [_POSITIVE],
-        "count_shape_prior": [_POSITIVE],
-        "tol": [Interval(Real, 0.0, None, closed="left")],
-        "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "solver": [StrOptions({"newton", "coordinate_ascent"})],
-        "moves": [StrOptions({"auto", "merge", "search"}), None],
+        "rate_shape_prior": [_POSITIVE],
         "unknown": [StrOptions({"missing", "error"})],
-        "random_state": ["random_state"],
-        "verbose": ["verbose", None],
-        "verbose_interval": [Interval(Integral, 1, None, closed="left")],
-        "n_jobs": [None, Integral],
     }
 
     def __init__(
@@ -253,7 +232,7 @@ class LRVBLatentClassMixture(
         mean_precision_prior=0.1,
         degrees_of_freedom_prior=2.0,
         variance_prior=1.0,
-        count_shape_prior=1.0,
+        rate_shape_prior=1.0,
         tol=1e-3,
         max_iter=1000,
         solver="newton",
@@ -273,7 +252,7 @@ class LRVBLatentClassMixture(
         self.mean_precision_prior = mean_precision_prior
         self.degrees_of_freedom_prior = degrees_of_freedom_prior
         self.variance_prior = variance_prior
-        self.count_shape_prior = count_shape_prior
+        self.rate_shape_prior = rate_shape_prior
         self.tol = tol
         self.max_iter = max_iter
         self.solver = solver
@@ -284,9 +263,15 @@ class LRVBLatentClassMixture(
         self.verbose_interval = verbose_interval
         self.n_jobs = n_jobs
 
+    _fitted_class = FittedClasses
+
+    # Fitted attributes that are computed where they are read.
+    tables_ = attributes.tables_
+    tables_std_ = attributes.tables_std_
+    columns_ = attributes.columns_
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
@@ -334,12 +319,12 @@ class LRVBLatentClassMixture(
         self._warn_of_columns()
         return self
 
-    def _fit(self, X, sample_weight, y=None, *, ends=None):
+    def _fit(self, X, sample_weight, y=None, *, optima=None):
         """Fit; add the optima that were reached, of many rows the best three, to a list if it is given."""
         named = copy.copy(self)  # It gets the number and names of the features.
         with blas_threads(self.n_jobs):
             columns = described_table(named, X, sample_weight)
-            features = {name: vars(named)[name] for name in _FEATURES if name in vars(named)}
+            features = {name: vars(named)[name] for name in FEATURES if name in vars(named)}
             given = rows_of_table(named, columns, X, sample_weight, is_training=True)
             counted = given.counted()
             require_classes(counted, self.n_components)
@@ -353,13 +338,13 @@ class LRVBLatentClassMixture(
                 return self._attributes_of(features, fitted, rows, is_drawn, fit)
 
             metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-            n_tasks = len(starts) + MOST_ENDS * (self.moves == "search")
-            with self._begun_task("fit", n_tasks, X=X, y=y, metadata=metadata) as task:
-                best = self._best_fit(starts, rows, task, attributes_of, ends)
+            n_tasks = len(starts) + MOST_OPTIMA * (self.moves == "search")
+            with begun_task(self, "fit", n_tasks, X=X, y=y, metadata=metadata) as task:
+                best = self._best_fit(starts, rows, task, attributes_of, optima)
                 attributes = attributes_of(best)
                 attributes["_column_notes"] = notes_of_columns(rows, best.posterior, columns)
                 # One class, and too few classes among those that are compared, are expected to be wide.
-                is_asked = self.n_components > 1 and ends is None
+                is_asked = self.n_components > 1 and optima is None
                 overdispersed = overdispersion(rows, best.posterior) if is_asked else []
                 if given.is_in_memory:
                     attributes["labels_"] = most_probable_components(given, best.posterior)
@@ -371,12 +356,12 @@ class LRVBLatentClassMixture(
                 task.end({})
         if overdispersed:
             place, k, ratio = max(overdispersed, key=lambda found: found[2])
+            equal, transformed = columns.columns[place].family.dispersion
             warn_caller(
                 f"The variance of column {columns.columns[place].name!r} in class {k} is {ratio:.1f} times "
-                "its mean, which are equal for a Poisson count: error bars are too small, and classes may be "
-                "too many. (a) Let its square root be 'numeric'. (b) Raise n_components, if you expect more "
-                "kinds of rows. (c) posterior_summary(method='sandwich') has error bars that hold all the "
-                "same."
+                f"{equal}: error bars are too small, and classes may be too many. (a) Let its {transformed} "
+                "be 'numeric'. (b) Raise n_components, if you expect more kinds of rows. "
+                "(c) posterior_summary(method='sandwich') has error bars that hold all the same."
             )
         if not best.converged and self.max_iter > 0:
             warn_caller(
@@ -437,7 +422,7 @@ class LRVBLatentClassMixture(
                 )
             kept = given.which_count()
             responsibilities = given_responsibilities(self.init_params, self.n_components, kept)
-            start = prior.model.posterior_from_responsibilities(counted, prior, responsibilities)
+            start = prior.model.first_posterior(counted, prior, responsibilities)
             return [lambda ascent: ascent.start_at(start)]
         random_state, kinds = (
             check_random_state(self.random_state),
@@ -451,7 +436,7 @@ class LRVBLatentClassMixture(
 
         return [functools.partial(drawn, kind) for kind in kinds]
 
-    def _best_fit(self, starts, rows, task, attributes_of, ends):
+    def _best_fit(self, starts, rows, task, attributes_of, optima):
         """The state with the highest lower bound over the starts, its classes by falling weight.
 
         Of many rows, starts are compared and searches made on a sample of them, and the best optima go on
@@ -465,17 +450,18 @@ class LRVBLatentClassMixture(
         sample = sampled(rows, SAMPLE_ROWS)
         if len(starts) > 1 and sample is not rows:
             silent = Progress(Lines(0, 1), NO_TASK, self.max_iter, attributes_of)
-            race = Race(replace(ascent, rows=sample, on_step=silent.step), is_newton, silent)
-            race.best(starts, search)
-            starts = [lambda ascent, end=end: ascent.start_at(end.posterior) for end in race.best_ends()]
+            multi_start = MultiStart(replace(ascent, rows=sample, on_step=silent.step), is_newton, silent)
+            multi_start.best(starts, search)
+            posteriors = [optimum.posterior for optimum in multi_start.best_optima()]
+            starts = [functools.partial(Ascent.start_at, posterior=posterior) for posterior in posteriors]
             search = None
         max_steps = self.max_iter if search is None else None
         progress = Progress(Lines(self.verbose, self.verbose_interval), task, max_steps, attributes_of)
         reporting = replace(ascent, on_step=progress.step, on_move=progress.move)
-        race = Race(reporting, is_newton, progress)
-        best = race.best(starts, search)
-        if ends is not None:
-            ends.extend(race.ends.values())
+        multi_start = MultiStart(reporting, is_newton, progress)
+        best = multi_start.best(starts, search)
+        if optima is not None:
+            optima.extend(multi_start.optima.values())
         return self._in_order(best)
 
     # What comparisons of fits ask for.
@@ -493,44 +479,14 @@ class LRVBLatentClassMixture(
         return {**self._attributes_of({}, fitted, rows, False, fit), "_column_notes": notes}
 
     def _another_prior(self):
-        used = self._fitted.posterior.prior.numbers
-        tenths = [name for name in ("variance_prior", "mean_precision_prior") if name in used]
-        halved = [name for name in ("category_concentration_prior", "count_shape_prior") if name in used]
-        changed = {name: 0.1 * getattr(self, name) for name in tenths}
-        changed |= {name: 0.5 * getattr(self, name) for name in halved}
-        words = [
-            f"{share} of {' and of '.join(names)}"
-            for share, names in (("a tenth", tenths), ("half", halved))
-            if names
-        ]
+        factors, words = {}, []
+        for family in self._fitted.posterior.prior.families:
+            factors |= family.hyperparameters
+        for share, factor in (("a tenth", 0.1), ("half", 0.5)):
+            names = [name for name, own in factors.items() if own == factor]
+            words += [f"{share} of {' and of '.join(names)}"] if names else []
+        changed = {name: factor * getattr(self, name) for name, factor in factors.items() if factor < 1}
         return changed, ", ".join(words)
-
-    # Pickles.
-
-    def __getstate__(self):
-        """Parameters, fitted attributes, and the state that error bars need, without the training rows."""
-        state = dict(super().__getstate__())
-        uncertainty = state.pop("_last_uncertainty", None)
-        if uncertainty is not None:
-            fitted = uncertainty.fitted
-            # Arrays of the fit that are still there are attributes; those replaced by hand are kept besides.
-            replaced = {name: fitted.arrays[name] for name in fitted.replaced_in(self)}
-            parts = fitted.posterior, fitted.columns, fitted.path, replaced
-            state["_fit_state"] = {"fitted": parts, "uncertainty": uncertainty.to_state()}
-        return state
-
-    def __setstate__(self, state):
-        state = dict(state)
-        fit_state = state.pop("_fit_state", None)
-        super().__setstate__(state)
-        if fit_state is not None:
-            *parts, replaced = fit_state["fitted"]
-            # A pickle forgets that arrays are read-only.
-            arrays = {
-                name: read_only(value) for name, value in ({"weights_": self.weights_} | replaced).items()
-            }
-            fitted = FittedClasses(*parts, arrays)
-            self._last_uncertainty = PosteriorUncertainty.from_state(fit_state["uncertainty"], fitted)
 
     # What the shared methods ask for.
 
@@ -553,52 +509,6 @@ class LRVBLatentClassMixture(
             values = table.columns.tolist()
             coords[f"{name}_value"] = distinct([str(v) for v in values], lambda v=values: list(map(repr, v)))
         return dataset({name: (axes[name], values) for name, values in draws.items()}, coords, True)
-
-    # What describes the classes.
-
-    @property
-    @refused_as_missing
-    def tables_(self) -> dict[str, pd.DataFrame]:
-        """What describes the classes, by the name of the column.
-
-        A row for every class, and a column for every category (its probability), for 'mean' and 'sd', or for
-        'rate'.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            The estimator is not fitted.
-        ImportError
-            pandas is not installed.
-        """
-        fitted = self._fitted
-        return tables_by_column(fitted.columns, fitted.targets["tables"], fitted.targets["tables"].value())
-
-    _computed_on_access = PosteriorMethods._computed_on_access | {"tables_std_": "tables_"}
-
-    @property
-    @refused_as_missing
-    def tables_std_(self) -> dict[str, pd.DataFrame]:
-        """Posterior standard deviations of `tables_`, in its shape and units.
-
-        By linear response (paper, Equation 11), at first access.
-
-        Raises
-        ------
-        ValueError, MemoryError
-            The fit is no strict local optimum, or the system is too large; the message says what to do.
-        """
-        target = self._fitted.targets["tables"]
-        return tables_by_column(self._fitted.columns, target, self._uncertainty.std("tables"))
-
-    @property
-    @refused_as_missing
-    def columns_(self) -> pd.DataFrame:
-        """What the columns are: a row for each, with its 'kind' and its 'categories'.
-
-        ``columns_.attrs["notes"]`` has remarks, such as which columns of numbers look like codes.
-        """
-        return described_columns(self._fitted.columns)
 
     # The mixture.
 
@@ -638,11 +548,7 @@ class LRVBLatentClassMixture(
         (['smokes', 'sports', 'age'], (1000,))
         """
         fitted = self._fitted
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise ValueError(
-                f"Invalid value for 'n_samples': {n_samples!r} . The sampling requires at least one sample, "
-                "and a whole number of them."
-            )
+        require_samples(n_samples)
         random_state, weights = check_random_state(self.random_state), self.weights_
         counts = random_state.multinomial(n_samples, weights / weights.sum())
         rows = sampled_rows(fitted.posterior, counts, random_state)
@@ -828,7 +734,9 @@ class LRVBLatentClassMixture(
         """As for every mixture, at the maximum of the likelihood next to the fit."""
         fitted = self._fitted
         posterior, held = fitted.posterior, occupied(fitted.posterior.counts)
-        rows = joined_rows(self._given_rows(X, sample_weight, fitted).counted(), fitted.columns)
+        given = self._given_rows(X, sample_weight, fitted).counted()
+        self._uncertainty.source.check_training_rows(given)
+        rows = joined_rows(given, fitted.columns)
         per_class = sum(family.n_columns * len(family.scalar_kinds) for family in posterior.prior.families)
         n_free = np.count_nonzero(held) * (1 + per_class) - 1
         return maximum_log_likelihood(rows, posterior, held), n_free, rows.total_weight
@@ -871,6 +779,6 @@ class LRVBLatentClassMixture(
         if fitted.posterior.n_components == 1:
             return 1.0
         rows = self._given_rows(X, sample_weight, fitted).counted()
-        frames = fitted.posterior.model.own_frames(fitted.posterior)
+        frames = fitted.posterior.model.frames(fitted.posterior)
         known = rows.total(functools.partial(known_of_classes, frames))
         return min(float(known / (rows.total_weight * np.log(fitted.posterior.n_components))), 1.0)

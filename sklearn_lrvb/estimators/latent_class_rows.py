@@ -1,18 +1,33 @@
-"""New rows of latent classes, what other programs report of rows, and what is doubtful about the columns."""
+"""Rows of latent classes: equal ones joined, new ones drawn, missing values filled, and what is doubtful."""
 
 import functools
 
 import numpy as np
 from scipy.special import xlogy
 
-from sklearn_lrvb.estimators.single_values import note_of_single_values, sample_of, single_values
-from sklearn_lrvb.families import CountColumns
+from sklearn_lrvb.answers.single_values import note_of_single_values, sample_of, single_values
 from sklearn_lrvb.family_mixture.frames import values_of
+from sklearn_lrvb.family_mixture.starts import distinct_rows
 from sklearn_lrvb.mixture.responsibilities import expect
+from sklearn_lrvb.rows.array_rows import rows_of_array
 
-# Counts count as overdispersed if their variance is so many times the mean, and so many standard deviations
-# beyond it.
+# Equal rows are joined where that leaves at most this share of them.
+_WORTH_JOINING = 0.5
+# Values count as overdispersed if their variance is so many times what it should be, and so many standard
+# deviations beyond it.
 _OVERDISPERSED, _DEVIATIONS = 3.0, 6.0
+
+
+def joined_rows(rows, columns):
+    """The rows, equal ones as one that counts more often, if these are many: a table of categories has few
+    different rows.
+    """
+    if not rows.is_in_memory or not all(column.family.is_discrete for column in columns.columns):
+        return rows
+    X, weights = distinct_rows(rows.X, rows.sample_weight)
+    if len(X) > _WORTH_JOINING * rows.n_samples:
+        return rows
+    return rows_of_array(X, rows.origin, rows.n_jobs, weights, is_holed=False)
 
 
 def sampled_rows(posterior, counts, random_state):
@@ -27,28 +42,30 @@ def sampled_rows(posterior, counts, random_state):
 
 
 def overdispersion(rows, posterior):
-    """Variances of counts within classes over those of a Poisson count, where far above: list of triples.
+    """Variances within classes over those that the family has for the mean, where far above: list of triples.
 
     A triple is the number of the column, the class, and the ratio.
     """
     found, prior = [], posterior.prior
     for family, part in zip(prior.families, posterior.parts, strict=True):
-        if not isinstance(family, CountColumns):
+        if family.dispersion is None:
             continue
-        rates, number = family.values(part)[..., 0], np.maximum(part[..., 1], 1.0)
-        frames = posterior.model.own_frames(posterior)
-        ratio = rows.total(functools.partial(_squares, frames, family.places, rates)) / rates / number
-        # A Poisson count has a ratio of 1 with the variance (2 + 1/rate) / number.
-        least = np.maximum(_OVERDISPERSED, 1.0 + _DEVIATIONS * np.sqrt((2.0 + 1.0 / rates) / number))
+        means, variances, kurtosis = family.distribution(family.values(part)).stats("mvk")
+        frames = posterior.model.frames(posterior)
+        number, squares = rows.total(functools.partial(_squares, frames, family.places, means))
+        number = np.maximum(number, 1.0)
+        ratio = squares / variances / number
+        # Values of the family have a ratio of 1 with this variance, kurtosis being that beyond the normal's.
+        least = np.maximum(_OVERDISPERSED, 1.0 + _DEVIATIONS * np.sqrt((2.0 + kurtosis) / number))
         found += [(family.places[c], k, ratio[k, c]) for k, c in np.argwhere(ratio > least)]
     return found
 
 
-def _squares(frames, places, rates, block):
-    """Sums of squared distances of a block's counts from the rates of the classes, (K, c)."""
+def _squares(frames, places, means, block):
+    """How many values of a block are in each class, and their squared distances from means: (2, K, c)."""
     values, r = values_of(block)[places], block.weighted(expect(frames, block).responsibilities)
-    distances = np.nan_to_num(values - rates[:, :, None])
-    return np.einsum("kn,kcn->kc", r, np.square(distances))
+    distances = np.nan_to_num(values - means[:, :, None])
+    return np.stack([r @ ~np.isnan(values).T, np.einsum("kn,kcn->kc", r, np.square(distances))])
 
 
 def notes_of_columns(rows, posterior, columns):
@@ -62,8 +79,8 @@ def notes_of_columns(rows, posterior, columns):
     """
     deviations = np.full((posterior.n_components, len(columns.columns)), np.nan)
     for family, sums in zip(posterior.prior.families, posterior.parts, strict=True):
-        if "sd" in family.estimates:
-            deviations[:, family.places] = family.values(sums)[..., family.estimates.index("sd")]
+        if family.deviation_entry is not None:
+            deviations[:, family.places] = family.values(sums)[..., family.deviation_entry]
     if np.isnan(deviations).all():
         return ()
     found = single_values(sample_of(rows), posterior, deviations)
@@ -86,7 +103,7 @@ def known_of_classes(frames, block):
 
 def filled_rows(rows, posterior):
     """Rows with predictions of their missing values, (n, P), and how uncertain these are: zero elsewhere."""
-    function = functools.partial(_filled, posterior.model.own_frames(posterior))
+    function = functools.partial(_filled, posterior.model.frames(posterior))
     both = rows.each(function, (2, rows.n_features))
     return both[:, 0], both[:, 1]
 

@@ -52,15 +52,15 @@ def _statistics(prior, sums):
     parts = []
     for family, part in zip(prior.families, prior.split(sums), strict=True):
         values = family.estimated(part)
-        if "sd" in family.estimates:
-            _require_deviations(prior, family, values[..., family.estimates.index("sd")])
+        if family.deviation_entry is not None:
+            _require_deviations(prior, family, values[..., family.deviation_entry])
         parts.append(family.statistics_of(family.scalars_at(values[None], part), part)[0])
     counts = np.maximum(sums[:, 0], _LEAST_COUNT)
     return prior.joined(np.log(counts / counts.sum()), parts)
 
 
 def _require_deviations(prior, family, deviations):
-    is_narrow = ~(deviations > _LEAST_DEVIATION * family.units())
+    is_narrow = ~(deviations > _LEAST_DEVIATION * family.units)
     if is_narrow.any():
         k, which = np.argwhere(is_narrow)[0]
         raise DegenerateComponentError(

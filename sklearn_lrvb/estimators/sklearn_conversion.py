@@ -9,7 +9,7 @@ from sklearn.mixture import BayesianGaussianMixture
 
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.distributions import wishart
-from sklearn_lrvb.estimators.gaussian_fitted import FIT_ARRAYS
+from sklearn_lrvb.estimators.fitted import FIT_ARRAYS
 from sklearn_lrvb.gaussian.posterior.variational_posterior import VariationalPosterior
 
 # Fitted attributes that both classes have.
@@ -176,7 +176,7 @@ def fitted_twin(estimator, fitted):
     Parameters
     ----------
     estimator : LRVBGaussianMixture
-    fitted : FittedMixture, its fitted state
+    fitted : FittedGaussian, its fitted state
 
     Returns
     -------
@@ -185,8 +185,14 @@ def fitted_twin(estimator, fitted):
     Raises
     ------
     ValueError
-        If the fit has a noise component, which that class does not know.
+        If the fit has a covariance type, a noise component or tails that that class does not know.
     """
+    if not fitted.structure.is_in_scikit_learn:
+        raise ValueError(
+            f"scikit-learn has no covariance_type={fitted.model['covariance_type']!r}. (a) Convert a fit "
+            "with covariance_type='diag', whose components have variances of their own, or with 'tied', "
+            "which has correlations. (b) Use this mixture as it is: it has scikit-learn's methods."
+        )
     if fitted.structure.has_background:
         raise ValueError(
             "BayesianGaussianMixture has no noise component, and this fit has "

@@ -4,11 +4,10 @@ import numpy as np
 from scipy.special import zeta
 
 from sklearn_lrvb.distributions import dirichlet
+from sklearn_lrvb.distributions.special_functions import beta_quantile
 from sklearn_lrvb.families.base import ColumnFamily
 from sklearn_lrvb.families.scalars import (
     along_sticks,
-    drawn_logits,
-    log_logit_density,
     log_probabilities,
     stick_logits,
     stick_slopes,
@@ -29,20 +28,19 @@ class CategoricalColumns(ColumnFamily):
     concentration : float, alpha
     """
 
-    is_indicator = True
-    estimates = ()
-    prior_numbers = ("category_concentration_prior",)
+    hyperparameters = {"category_concentration_prior": 0.5}
+    estimates = {"probability": beta_quantile}
+    holds_numbers = False
+    is_discrete = True
 
     def __init__(self, places, n_categories, concentration):
-        super().__init__(places)
+        super().__init__(places, np.full(len(places), n_categories), concentration)
         self.n_features, self._concentration = n_categories, float(concentration)
         self._of_prior = dirichlet.log_partition(np.full(n_categories, self._concentration))
 
-    def prior_number(self, name):
-        return self._concentration
-
-    def units(self):
-        return np.full(self.n_columns, float(self.n_features))
+    @classmethod
+    def of_columns(cls, places, means, deviations, total_weight, n_categories, concentration):
+        return cls(places, n_categories, concentration)
 
     def features(self, values):
         if self.n_features == 1:
@@ -112,16 +110,9 @@ class CategoricalColumns(ColumnFamily):
     def pulled_back(self, scalars, sums, slopes):
         return stick_slopes(scalars, slopes)
 
-    def log_prior(self, scalars, sums):
-        prior = np.full(self.n_features, self._concentration)
-        return log_logit_density(scalars, sticks(prior))
-
     def prior_score(self, scalars, sums, name):
         alone = np.full(self.n_features, self._concentration)
         return (log_probabilities(scalars) - dirichlet.expected_log(alone)).sum(axis=(1, 2, 3))
-
-    def scalars_given(self, drawn_sums, sums, generator):
-        return drawn_logits(sticks(self._concentration + drawn_sums), generator)
 
     def values_of(self, scalars, sums):
         return np.exp(log_probabilities(scalars))

@@ -2,6 +2,7 @@
 
 import numpy as np
 from scipy.special import gammaln
+from scipy.stats import poisson
 
 from sklearn_lrvb.families.rate import RateColumns
 
@@ -11,15 +12,24 @@ _LOG_FACTORIALS = gammaln(np.arange(1.0, 1001.0))  # Of most counts; a logarithm
 class CountColumns(RateColumns):
     """Poisson columns: the features of a value y are y and 1. The guess of a rate is the column's mean."""
 
-    def features(self, values):
-        seen = ~np.isnan(values)
-        return np.stack([np.where(seen, values, 0.0), seen.astype(np.float64)], axis=1)
+    is_discrete = True
+    what_is_wrong = "are negative or no whole numbers, but counts are neither"
+    dispersion = "its mean, which are equal for a Poisson count", "square root"
+    compared = staticmethod(np.sqrt)
+
+    @staticmethod
+    def is_wrong(numbers):
+        return (numbers < 0) | (np.abs(numbers - np.rint(numbers)) > 0)
+
+    @staticmethod
+    def terms(y):
+        return y, 1.0
+
+    def distribution(self, values):
+        return poisson(values[..., 0])
 
     def log_base(self, values):
         counts = np.nan_to_num(values)
         if counts.max(initial=0.0) < len(_LOG_FACTORIALS):
             return -_LOG_FACTORIALS[counts.astype(np.intp)].sum(axis=0)
         return -gammaln(counts + 1.0).sum(axis=0)
-
-    def drawn(self, generator, values, n_rows):
-        return generator.poisson(np.repeat(values, n_rows, axis=1)).astype(np.float64)

@@ -2,20 +2,28 @@
 
 import numpy as np
 from scipy.special import digamma, gammaln, polygamma, zeta
+from scipy.stats import norm
 
-from sklearn_lrvb.families.base import ColumnFamily
+from sklearn_lrvb.distributions.special_functions import log_normal_quantile, normal_quantile
+from sklearn_lrvb.families.base import NumberColumns
 from sklearn_lrvb.families.scalars import (
     drawn_log_gammas,
     inverse_root_moments,
     log_gamma_density,
-    mixed_moments,
     trigamma_excess,
 )
 
 _LOG_2_PI = np.log(2.0 * np.pi)
 
 
-class NumericColumns(ColumnFamily):
+def _deviation_quantile(normal, mean, deviation):
+    """Quantiles of log-normal variables with these means and standard deviations, as `normal_quantile`."""
+    variance_of_log = np.log1p(np.square(deviation / mean))
+    median = mean * np.exp(-0.5 * variance_of_log)
+    return log_normal_quantile(normal, median, median * np.sqrt(variance_of_log))
+
+
+class NumericColumns(NumberColumns):
     """Normal columns: mean given the precision tau ~ N(m0, 1/(kappa tau)), tau ~ Gamma(nu / 2, s^2 C / 2).
 
     m0 and s are the column's mean and standard deviation. All here is in units of the standardized column y,
@@ -30,21 +38,22 @@ class NumericColumns(ColumnFamily):
     """
 
     n_features = 3
-    estimates = ("mean", "sd")
-    prior_numbers = ("mean_precision_prior", "degrees_of_freedom_prior", "variance_prior")
+    estimates = {"mean": normal_quantile, "sd": _deviation_quantile}
+    deviation_entry = 1
+    hyperparameters = {"mean_precision_prior": 0.1, "degrees_of_freedom_prior": 1.0, "variance_prior": 0.1}
 
     def __init__(self, places, means, deviations, mean_precision, degrees_of_freedom, variance):
-        super().__init__(places)
-        self._means, self._deviations = (np.asarray(part, dtype=np.float64) for part in (means, deviations))
+        super().__init__(places, deviations, mean_precision, degrees_of_freedom, variance)
+        self._means, self._deviations = np.asarray(means, dtype=np.float64), self.units
         self._prior = float(mean_precision), 0.5 * float(degrees_of_freedom), 0.5 * float(variance)
         self._of_prior = _log_partition(*self._prior)
 
-    def prior_number(self, name):
-        kappa, shape, rate = self._prior
-        return dict(zip(self.prior_numbers, (kappa, 2.0 * shape, 2.0 * rate), strict=True))[name]
+    @classmethod
+    def of_columns(cls, places, means, deviations, total_weight, n_categories, *prior_values):
+        return cls(places, means, deviations, *prior_values)
 
-    def units(self):
-        return self._deviations
+    def distribution(self, values):
+        return norm(values[..., 0], values[..., 1])
 
     def features(self, values):
         y = (values - self._means[:, None]) / self._deviations[:, None]
@@ -117,10 +126,13 @@ class NumericColumns(ColumnFamily):
         covariance[..., 1, 1] = rate * inverse_root_moments(shape)[2]
         return np.square(self._deviations)[:, None, None] * covariance
 
+    def degrees_of_freedom(self, counts):
+        return self.prior_values["degrees_of_freedom_prior"] + counts
+
     def effects_of_prior(self, sums, name):
         kappa, mean, shape, rate = self._parameters(sums)
         zero, (deviation, slope) = np.zeros_like(mean), self._deviation(sums)
-        # The number is the coefficient of t in the log prior: covariances about the mean of q, then shifted.
+        # It is the coefficient of a t in the log prior: covariances about the mean of q, then shifted.
         if name == "mean_precision_prior":  # t = -tau mu^2/2
             of_square = 0.25 * np.square(mean) / rate
             about = [
@@ -186,7 +198,7 @@ class NumericColumns(ColumnFamily):
     def log_prior(self, scalars, sums):
         kappa, shape, rate = self._prior
         root, scaled = self._roots_and_scaled_means(scalars, sums)
-        log_density, slopes = log_gamma_density(scalars[..., 0], shape, rate)
+        log_density, slopes = log_gamma_density(scalars[..., :1], [shape, rate])
         # sqrt(tau) mu = sqrt(tau) m + u is normal with variance 1/kappa.
         log_density += 0.5 * (np.log(kappa) - _LOG_2_PI - kappa * np.square(scaled)).sum(axis=(1, 2))
         slopes[..., 0] -= 0.5 * kappa * scaled * root * self._parameters(sums)[1]
@@ -205,7 +217,7 @@ class NumericColumns(ColumnFamily):
 
     def scalars_given(self, drawn_sums, sums, generator):
         kappa, mean, shape, rate = self._parameters(drawn_sums)
-        log_precision = drawn_log_gammas(shape, generator) - np.log(rate)
+        log_precision = drawn_log_gammas(np.stack([shape, rate], axis=-1), generator)
         scaled = np.exp(0.5 * log_precision) * (mean - self._parameters(sums)[1])
         scaled += generator.standard_normal(mean.shape) / np.sqrt(kappa)
         return np.stack([log_precision, scaled], axis=-1)
@@ -236,15 +248,6 @@ class NumericColumns(ColumnFamily):
     def mean_features(self, sums):
         mean, deviation = self._parameters(sums)[1], self._deviation(sums)[0]
         return np.stack([np.ones_like(mean), mean, np.square(mean) + np.square(deviation)], axis=-1)
-
-    def filled(self, responsibilities, sums):
-        means, deviations = np.moveaxis(self.values(sums), -1, 0)
-        return mixed_moments(responsibilities, means, np.square(deviations))
-
-    def drawn(self, generator, values, n_rows):
-        means, deviations = values.T
-        normals = generator.standard_normal((self.n_columns, n_rows))
-        return means[:, None] + deviations[:, None] * normals
 
 
 def _log_partition(kappa, shape, rate):

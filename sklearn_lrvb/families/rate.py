@@ -1,22 +1,23 @@
 """Columns with a rate in every class, which has a gamma prior."""
 
+from abc import abstractmethod
+
 import numpy as np
 from scipy.special import digamma, gammaln, polygamma
 
-from sklearn_lrvb.families.base import ColumnFamily
-from sklearn_lrvb.families.scalars import (
-    drawn_log_gammas,
-    log_gamma_density,
-    mixed_moments,
-    trigamma_excess,
-)
+from sklearn_lrvb.distributions.special_functions import gamma_quantile
+from sklearn_lrvb.families.base import NumberColumns
+from sklearn_lrvb.families.scalars import trigamma_excess
 
 
-class RateColumns(ColumnFamily):
+class RateColumns(NumberColumns):
     """Columns whose log density is f_0 log(rate) - f_1 rate + base: rate ~ Gamma(a, a / m), with m a guess of
     it.
 
-    A subclass says what the features (f_0, f_1) of a value are. T = (log rate, -rate).
+    T = (log rate, -rate). A subclass says what the features (f_0, f_1) of a value are, by `terms`; which
+    values are wrong, how they are compared, and what their `distribution` is, as `ColumnFamily` and
+    `NumberColumns` describe; and `log_base`, if the density has more. The guess of a rate is its maximum
+    likelihood estimate of the whole column.
 
     Parameters
     ----------
@@ -26,19 +27,29 @@ class RateColumns(ColumnFamily):
     """
 
     n_features = 2
-    estimates = ("rate",)
-    prior_numbers = ("count_shape_prior",)
+    estimates = {"rate": gamma_quantile}
+    hyperparameters = {"rate_shape_prior": 0.5}
 
     def __init__(self, places, guesses, shape):
-        super().__init__(places)
         self._guesses, self._shape = np.asarray(guesses, dtype=np.float64), float(shape)
+        super().__init__(places, self.distribution(self._guesses[:, None]).std(), shape)
         self._of_prior = _log_partition(self._shape, self._shape / self._guesses)
 
-    def prior_number(self, name):
-        return self._shape
+    @classmethod
+    def of_columns(cls, places, means, deviations, total_weight, n_categories, shape):
+        of_log, of_rate = cls.terms(means)
+        # Where all counts are zero, the rate of which all rows together expect one.
+        return cls(places, np.maximum(of_log, 1.0 / total_weight) / of_rate, shape)
 
-    def units(self):
-        return np.maximum(self._guesses, 1.0)
+    @staticmethod
+    @abstractmethod
+    def terms(y):
+        """The features (f_0, f_1) of values, which are numbers or linear functions of y."""
+
+    def features(self, values):
+        seen = ~np.isnan(values)
+        terms = self.terms(np.where(seen, values, 0.0))
+        return np.stack([seen * term for term in terms], axis=1)
 
     def _shape_and_rate(self, sums):
         return self._shape + sums[..., 0], self._shape / self._guesses + sums[..., 1]
@@ -100,25 +111,14 @@ class RateColumns(ColumnFamily):
     def pulled_back(self, scalars, sums, slopes):
         return slopes[..., :1] - np.exp(scalars) * slopes[..., 1:]
 
-    def log_prior(self, scalars, sums):
-        return log_gamma_density(scalars[..., 0], self._shape, self._shape / self._guesses)
-
     def prior_score(self, scalars, sums, name):
         # The shape a is the coefficient of log(rate) - rate / guess in the log prior.
         own = scalars[..., 0] - np.exp(scalars[..., 0]) / self._guesses
         of_partition = digamma(self._shape) - np.log(self._shape / self._guesses) - 1.0
         return (own - of_partition).sum(axis=(1, 2))
 
-    def scalars_given(self, drawn_sums, sums, generator):
-        shape, rate = self._shape_and_rate(drawn_sums)
-        return (drawn_log_gammas(shape, generator) - np.log(rate))[..., None]
-
     def values_of(self, scalars, sums):
         return np.exp(scalars)
-
-    def filled(self, responsibilities, sums):
-        (rates,) = np.moveaxis(self.values(sums), -1, 0)
-        return mixed_moments(responsibilities, rates, rates)
 
     def scalars_at(self, values, sums):
         return np.log(values)
@@ -127,8 +127,8 @@ class RateColumns(ColumnFamily):
         return self.values(sums) * changes
 
     def mean_features(self, sums):
-        rates = self.values(sums)
-        return np.concatenate([rates, np.ones_like(rates)], axis=-1)
+        terms = self.terms(self.distribution(self.values(sums)).mean())
+        return np.stack(np.broadcast_arrays(*terms), axis=-1)
 
 
 def _log_partition(shape, rate):

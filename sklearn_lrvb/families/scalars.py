@@ -54,27 +54,43 @@ def log_logit_density(logits, parameters):
     return _by_draw(log_density), a * expit(-logits) - b * expit(logits)
 
 
-def log_gamma_density(logs, shape, rate):
-    """Log density of log gamma variables, summed by draw: (n, K, c) -> (n,); and slopes, (n, K, c, 1)."""
+def log_gamma_density(logs, parameters):
+    """Log density of log gamma variables, summed by draw: (n, ...) -> (n,); and its slopes, (n, ...).
+
+    Parameters
+    ----------
+    parameters : (..., 2), shapes and rates
+    """
+    shape, rate = np.moveaxis(np.asarray(parameters), -1, 0)
     scaled = rate * np.exp(logs)
     log_density = shape * np.log(rate) + shape * logs - scaled - gammaln(shape)
-    return _by_draw(log_density), (shape - scaled)[..., None]
+    return _by_draw(log_density), shape - scaled
 
 
 def _by_draw(values):
     return values.reshape(len(values), -1).sum(axis=1)
 
 
-def drawn_log_gammas(shapes, generator):
+def _unit_log_gammas(shapes, generator):
     """Logarithms of gamma variables of rate one, also where these underflow: (...) -> (...)."""
     log_gammas = np.log(generator.standard_gamma(shapes + 1.0))
     return log_gammas + np.log1p(-generator.random(shapes.shape)) / shapes
 
 
+def drawn_log_gammas(parameters, generator):
+    """Logarithms of gamma variables, by shape and rate: (..., 2) -> (...)."""
+    return _unit_log_gammas(parameters[..., 0], generator) - np.log(parameters[..., 1])
+
+
 def drawn_logits(parameters, generator):
     """Logits of beta variables: (..., 2) -> (...)."""
-    log_gammas = drawn_log_gammas(parameters, generator)
+    log_gammas = _unit_log_gammas(parameters, generator)
     return log_gammas[..., 0] - log_gammas[..., 1]
+
+
+# By the kind of a scalar. Normal ones depend on others, and their family knows how.
+LOG_DENSITIES = {"logit": log_logit_density, "log_gamma": log_gamma_density}
+DRAWN = {"logit": drawn_logits, "log_gamma": drawn_log_gammas}
 
 
 def trigamma_excess(shape):

@@ -4,62 +4,46 @@ Sums over the rows add up, so that the class that holds the rows of classes k an
 one returns to its prior, S = 0. `mixtures.moves` has the terms of the gains that are about assignments.
 """
 
-import numpy as np
-
 from sklearn_lrvb.family_mixture.posterior import ClassPosterior
+from sklearn_lrvb.mixture.model import Components
 
 
-class ComponentStatistics:
-    """Gains of the lower bound by merges, from the sums of a posterior.
+class ClassComponents(Components):
+    """The classes of a posterior, by their sums.
 
     Parameters
     ----------
     posterior : ClassPosterior
     """
 
-    def __init__(self, posterior):
-        self._posterior, self._prior = posterior, posterior.prior
-        self._log_evidence = self._prior.log_evidence(posterior.sums)
+    @property
+    def own_divergences(self):
+        return self._posterior.divergences.classes
 
     def merge_gains(self, merges):
-        """Gain of each merge, without the entropy of the assignments that is lost.
-
-        Parameters
-        ----------
-        merges : int array (n, 2), or (n, m, 2) for as many disjoint merges at once
-
-        Returns
-        -------
-        gains : (n,)
-        """
+        prior, sums = self._posterior.prior, self._posterior.sums
+        log_evidence = prior.log_evidence(sums)
         merges = merges if merges.ndim == 3 else merges[:, None]
-        together = self._prior.log_evidence(self._posterior.sums[merges].sum(axis=2))
-        gains = (together - self._log_evidence[merges].sum(axis=2)).sum(axis=1)
+        together = prior.log_evidence(sums[merges].sum(axis=2))
+        gains = (together - log_evidence[merges].sum(axis=2)).sum(axis=1)
         return gains + self.gains_of_weights(self.counts_after(merges), self._posterior.counts)
-
-    def counts_after(self, merges):
-        """Counts of the classes after disjoint merges, (n, m, 2) -> (n, K)."""
-        after = np.repeat(self._posterior.counts[None], len(merges), axis=0)
-        rows, (first, second) = np.arange(len(merges))[:, None], np.moveaxis(merges, -1, 0)
-        after[rows, first] += after[rows, second]
-        after[rows, second] = 0.0
-        return after
-
-    def gains_of_weights(self, counts, present):
-        """Changes of the evidence of the weights from present counts to others: (..., K) -> (...)."""
-        weights = self._prior.weights
-        return weights.log_evidence(counts) - weights.log_evidence(present)
 
     def merged_posterior(self, pairs):
         """q where the first class of every disjoint pair has the rows of both; the second is at its prior."""
         sums, (first, second) = self._posterior.sums.copy(), pairs.T
         sums[first] += sums[second]
         sums[second] = 0.0
-        return ClassPosterior(self._prior, sums)
+        return ClassPosterior(self._posterior.prior, sums)
 
+    def emptied(self, components):
+        sums = self._posterior.sums.copy()
+        sums[components, 1:] = 0.0
+        return ClassPosterior(self._posterior.prior, sums)
 
-def emptied(posterior, classes):
-    """q with the parameters of some classes at their prior, and the counts as they were."""
-    sums = posterior.sums.copy()
-    sums[classes, 1:] = 0.0
-    return ClassPosterior(posterior.prior, sums)
+    def after_split(self, split, second):
+        posterior, parts = self._posterior, split.halves
+        sums = posterior.sums.copy()
+        # Two parts of a sample of the rows may count more rows than the class has.
+        share = posterior.counts[split.component] / parts.counts.sum()
+        sums[[split.component, second]] = share * parts.sums
+        return ClassPosterior(posterior.prior, sums)

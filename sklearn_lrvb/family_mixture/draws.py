@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import block_diag, solve_triangular
+from scipy.linalg import block_diag
 from scipy.special import betaln, expit, gammaln, polygamma
 
 from sklearn_lrvb.distributions.special_functions import (
@@ -39,9 +39,9 @@ from sklearn_lrvb.families.scalars import (
     sticks,
 )
 from sklearn_lrvb.family_mixture.prior import WEIGHT_CONCENTRATION
-from sklearn_lrvb.family_mixture.targets import ClassTargets, changes_of, names_in_draws, values_of_draws
+from sklearn_lrvb.family_mixture.targets import changes_of
 from sklearn_lrvb.sampling.copula import CopulaDensity
-from sklearn_lrvb.sampling.draws import DrawArrays, DrawnParameters
+from sklearn_lrvb.sampling.draws import DrawArrays
 from sklearn_lrvb.symmetric_matrices import gram_root
 
 _LOG_2_PI = np.log(2.0 * np.pi)
@@ -192,7 +192,7 @@ class Scalars:
             expected, _ = weights.expectations(np.zeros(self.posterior.n_components))
             score = (log_probabilities(of_weights) - expected).sum(axis=1)
         for part, (family, sums, _) in zip(parts, self.by_family(), strict=True):
-            if name in family.prior_numbers:
+            if name in family.hyperparameters:
                 score = score + family.prior_score(part, sums, name)
         return score
 
@@ -288,6 +288,10 @@ class ClassCopula:
     def draws(self, responses):
         """The draws of some responses, (n, Q): ClassDraws."""
         return ClassDraws(self.marginals.quantiles(responses))
+
+    def draws_of_estimates(self, responses):
+        """Draws of estimates, which vary as those of parameters: ClassDraws."""
+        return self.draws(responses)
 
     def responses_of(self, draws):
         """Inverse of `draws`: (n, Q)."""
@@ -390,82 +394,16 @@ class ClassCopulaDensity(CopulaDensity):
     """
 
     def __init__(self, copula, posterior, root_of_coefficients):
-        self._copula = copula
         rows = np.hstack([copula.scalars.responses(root_of_coefficients), copula.excess_root])
         root = np.linalg.qr(rows.T, mode="r").T
-        self.root = np.where(np.diag(root) < 0.0, -root, root)
-        self._log_constant = -np.log(np.diag(self.root)).sum() - 0.5 * len(self.root) * _LOG_2_PI
+        super().__init__(copula, np.where(np.diag(root) < 0.0, -root, root), is_lower=True)
 
-    def normals(self, responses):
-        """e of the responses Root e: (n, Q) -> (n, Q)."""
-        if not len(self.root):  # Nothing is unknown, and older versions of SciPy refuse empty systems.
-            return responses
-        return solve_triangular(self.root, responses.T, lower=True).T
+    def _log_derivatives(self, responses, draws):
+        return self._copula.marginals.log_derivatives(responses, draws.scalars)[0].sum(axis=1)
 
-    def log_density(self, normals, responses, draws):
-        """Log density of draws, (n,), of standard normal e with their responses."""
-        logs, _ = self._copula.marginals.log_derivatives(responses, draws.scalars)
-        return self._log_constant - 0.5 * np.square(normals).sum(axis=1) - logs.sum(axis=1)
-
-    def slopes_of_log_ratio(self, normals, draws, slopes):
-        """Derivatives in e of log p(X, theta) less the log density of the draws: (n, Q).
-
-        Parameters
-        ----------
-        normals : (n, Q), e
-        draws : ClassDraws, the copula's draws of these
-        slopes : ClassDraws of derivatives, of `log_joint_and_slopes`
-        """
-        responses = self.responses(normals)
-        found = self._copula.marginals.slopes(responses, draws.scalars, slopes.scalars)
-        return found @ self.root + normals
+    def _slopes(self, responses, draws, slopes):
+        return self._copula.marginals.slopes(responses, draws.scalars, slopes.scalars)
 
     def _changes(self, name, responses):
         of_weights, parts = self._copula.scalars.first_order(responses)
         return changes_of(self._copula.targets[name], of_weights, parts)
-
-
-class ClassParameters(DrawnParameters):
-    """The parameters that draws stand for.
-
-    Parameters
-    ----------
-    posterior : ClassPosterior
-    origin : not used
-    draws : ClassDraws
-    """
-
-    def __init__(self, posterior, origin, draws):
-        super().__init__(posterior, origin, draws)
-        self._scalars = Scalars(posterior)
-
-    @cached_property
-    def log_weights(self):
-        """(n, K)"""
-        return log_probabilities(self._scalars.split(self.draws.scalars)[0])
-
-    @property
-    def log_shares(self):
-        """The same: the weights sum to one."""
-        return self.log_weights
-
-    def reported(self):
-        """Draws of the weights, and of every column's values by its name, (n, K, q): dict of ndarray."""
-        found, target = {"weights": self.weights}, ClassTargets(self.posterior, self.origin)["tables"]
-        values, places = target.joined(self.values(), 2), target.columns_of_entries()[:, 0]
-        for place, name in enumerate(names_in_draws(self.posterior.prior.columns)):
-            found[name] = values[..., places == place]
-        return found
-
-    def flat(self, name):
-        """A flat target by its name, (n, d)."""
-        return values_of_draws(ClassTargets(self.posterior, self.origin)[name], self)
-
-    @cached_property
-    def statistics(self):
-        """T, log weights first: (n, K, W)."""
-        return self._scalars.statistics(self.draws.scalars)
-
-    def values(self):
-        """What is reported of the columns, by family: list of (n, K, c, q)."""
-        return self._scalars.values(self.draws.scalars)

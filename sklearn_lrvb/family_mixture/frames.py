@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sklearn_lrvb.family_mixture.posterior import ClassPosterior, Sums
+from sklearn_lrvb.mixture.model import Frames
 from sklearn_lrvb.rows import Workload
 
 
@@ -32,7 +33,7 @@ class ClassRows:
         return self.features.shape[1]
 
 
-class ClassFrames:
+class ClassFrames(Frames):
     """The rows' features under a posterior.
 
     Parameters
@@ -40,7 +41,7 @@ class ClassFrames:
     posterior : ClassPosterior
     """
 
-    def __init__(self, posterior):
+    def __init__(self, posterior, rows=None):
         self.posterior = posterior
         n_labels, n_features = posterior.sums.shape
         # Rows of a block, and what is computed of them.
@@ -56,17 +57,12 @@ class ClassFrames:
         """rho, the expected log densities of rows with each class, log weights included: (K, n), None."""
         return self.posterior.statistics @ rows.features + rows.log_base, None
 
-    def with_scales(self, rows, scales):
-        """The rows as they are: they have no scales."""
-        return rows
-
     def moments(self, rows, weights):
         """Sums of the features, given weights of the rows in every class, (K, n): Sums."""
         return Sums(weights @ rows.features.T)
 
-    def in_own_frames(self, sums):
-        """The sums as they are."""
-        return sums
+    def features(self, rows, k):
+        return rows.features
 
 
 def values_of(block):

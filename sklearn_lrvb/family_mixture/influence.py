@@ -71,37 +71,20 @@ class ClassResponsesOfRows(ResponsesOfRows):
     """Responses of many rows, block by block."""
 
     def without_rows(self, framed, used):
-        return ClassResponses(self.posterior, framed, used, self._information, self._inverse)
+        return ClassResponses(self.frames, framed, used, self._information, self._inverse)
 
+    def resting(self, framed):
+        return ClassStatistics(self.frames, framed)
 
-def responses_of_rows(information, posterior, n_rows, by_kernels=True):
-    """`ClassResponsesOfRows`; there are no faster ways to covariances alone."""
-    return ClassResponsesOfRows(information, posterior, n_rows, by_kernels)
-
-
-def scores_at(posterior, expectation, statistics, left_out):
-    """Scores of rows at sums that are moved by rows of weight ``left_out`` and by the responses to them:
-    (n,).
-
-    Parameters
-    ----------
-    posterior : ClassPosterior
-    expectation : Expectation of the rows
-    statistics : ClassStatistics or ClassResponses of the rows
-    left_out : (K, n)
-
-    Returns
-    -------
-    scores : (n,), NaN where there is no posterior with these sums
-    """
-    prior, rows = posterior.prior, expectation.framed
-    changed = posterior.sums + statistics.sums(left_out)  # (n, K, W)
-    changed[..., 0] = np.maximum(changed[..., 0], 0.0)
-    is_proper = prior.are_proper(changed)
-    changed[~is_proper] = 1.0  # any sums that are proper
-    expected = [
-        family.expected(part) for family, part in zip(prior.families, prior.split(changed), strict=True)
-    ]
-    statistics_after = prior.joined(prior.weights.expected_log(changed[..., 0]), expected)
-    densities = np.einsum("nkw,wn->kn", statistics_after, rows.features) + rows.log_base
-    return np.where(is_proper.all(axis=1), normalized(densities)[1], np.nan)
+    def scores_at(self, expectation, statistics, left_out):
+        prior, rows = self.posterior.prior, expectation.framed
+        changed = self.posterior.sums + statistics.sums(left_out)  # (n, K, W)
+        changed[..., 0] = np.maximum(changed[..., 0], 0.0)
+        is_proper = prior.are_proper(changed)
+        changed[~is_proper] = 1.0  # any sums that are proper
+        expected = [
+            family.expected(part) for family, part in zip(prior.families, prior.split(changed), strict=True)
+        ]
+        statistics_after = prior.joined(prior.weights.expected_log(changed[..., 0]), expected)
+        densities = np.einsum("nkw,wn->kn", statistics_after, rows.features) + rows.log_base
+        return np.where(is_proper.all(axis=1), normalized(densities)[1], np.nan)

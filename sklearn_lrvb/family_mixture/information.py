@@ -17,11 +17,8 @@ from scipy import sparse
 
 from sklearn_lrvb.family_mixture.frames import ClassFrames
 from sklearn_lrvb.linear_response.observed_information import SolverCosts
-from sklearn_lrvb.linear_response.solvers import (
-    MatrixFreeInformation,
-    PrimalInformation,
-    information_from_arrays,
-)
+from sklearn_lrvb.linear_response.solvers import MatrixFreeInformation, PrimalInformation
+from sklearn_lrvb.mixture.model import MixtureInformation
 from sklearn_lrvb.mixture.responsibilities import NEGLIGIBLE_INFORMATION, centred_on_average, expect
 from sklearn_lrvb.rows import Workload
 
@@ -35,63 +32,6 @@ _FLOPS_TO_WEIGHT = 15  # A number of a row that is selected and weighted.
 _FLOPS_PER_SPARSE_ENTRY = 60
 
 
-def complete_information(posterior, freedom=None):
-    """R^-1: BlockInformation; q's own covariance is the same."""
-    return posterior.complete_information
-
-
-def observed_information(rows, posterior, e_step_result, n_targets=1, solver=None, hidden_values=True):
-    """M = R^-1 - G at the posterior, with the cheapest solver for ``n_targets`` solutions.
-
-    Parameters
-    ----------
-    rows : Rows
-    posterior : ClassPosterior
-    e_step_result : EStepResult at the posterior
-    n_targets : int, number of right-hand sides that will be solved for
-    solver : {"primal", "matrix_free"} or None
-        Overrules the cost model.
-    hidden_values : ignored, missing values hide no information besides that of labels
-
-    Returns
-    -------
-    information : ObservedInformation of size D; with "matrix_free" it keeps a reference to the rows
-    """
-    chosen = solver or solver_costs(rows, posterior, e_step_result).cheapest(n_targets)
-    if chosen == "primal":
-        return PrimalInformation(posterior.complete_information, missing_information(rows, posterior))
-    product = functools.partial(missing_information_product, rows, posterior)
-    return MatrixFreeInformation(posterior.complete_information, product)
-
-
-def unpacked_information(arrays, posterior):
-    """The observed information at a posterior, from the arrays of its ``to_arrays``."""
-    return information_from_arrays(posterior.complete_information, arrays)
-
-
-def solver_costs(rows, posterior, e_step_result):
-    """Costs of the solvers of the observed information: SolverCosts."""
-    n_features = posterior.prior.n_features
-    of_pair = n_features**2 + _FLOPS_TO_WEIGHT * n_features
-    if _is_sparse(posterior):
-        of_pair = _FLOPS_PER_SPARSE_ENTRY * _n_entries(posterior) ** 2
-    gram = _pass_cost(rows, posterior) + of_pair * e_step_result.n_ambiguous_pairs
-    return SolverCosts(
-        n_coefficients=posterior.n_coefficients,
-        n_columns=_NO_COLUMNS,
-        gram=gram + _FLOPS_PER_ENTRY * posterior.n_coefficients**2 + _FLOPS_PER_MATRIX,
-        kernel=np.inf,
-        product=2.0 * _pass_cost(rows, posterior),
-    )
-
-
-def newton_price(rows, posterior, e_step_result):
-    """The cheapest solver for a Newton step, and what the step costs with it in sweeps: str, float."""
-    costs = solver_costs(rows, posterior, e_step_result).newton_costs()
-    solver = min(costs, key=costs.get)
-    return solver, costs[solver] / _pass_cost(rows, posterior)
-
-
 def _pass_cost(rows, posterior):
     n_labels, n_features = posterior.sums.shape
     per_row = _FLOPS_PER_NUMBER * (n_features + n_labels) + 4 * n_features * n_labels
@@ -101,7 +41,7 @@ def _pass_cost(rows, posterior):
 def _n_entries(posterior):
     """Largest number of features of a row that are not zero."""
     return 1 + sum(
-        family.n_columns * (1 if family.is_indicator else family.n_features)
+        family.n_columns * (family.n_features if family.holds_numbers else 1)
         for family in posterior.prior.families
     )
 
@@ -171,3 +111,39 @@ def _product_of_block(frames, coefficients, block):
     moved = centred_on_average((by_label @ features).transpose(0, 2, 1), r)  # (K, n, m)
     moved *= block.weighted(r)[:, :, None]
     return (features @ moved).transpose(1, 0, 2).reshape(-1, m)
+
+
+class FamilyInformation(MixtureInformation):
+    """The informations at a posterior of classes."""
+
+    @property
+    def complete(self):
+        return self.posterior.complete_information
+
+    def observed(self, rows, result, n_targets=1, solver=None, hidden_values=True):
+        """As of every mixture. Missing values hide no information besides that of labels."""
+        chosen = solver or self.costs(rows, result).cheapest(n_targets)
+        if chosen == "primal":
+            return PrimalInformation(self.complete, self.missing(rows))
+        return MatrixFreeInformation(
+            self.complete, functools.partial(missing_information_product, rows, self.posterior)
+        )
+
+    def missing(self, rows):
+        return missing_information(rows, self.posterior)
+
+    def costs(self, rows, result):
+        n_features = self.posterior.prior.n_features
+        of_pair = n_features**2 + _FLOPS_TO_WEIGHT * n_features
+        if _is_sparse(self.posterior):
+            of_pair = _FLOPS_PER_SPARSE_ENTRY * _n_entries(self.posterior) ** 2
+        sweep = _pass_cost(rows, self.posterior)
+        gram = sweep + of_pair * result.n_ambiguous_pairs
+        return SolverCosts(
+            n_coefficients=self.posterior.n_coefficients,
+            n_columns=_NO_COLUMNS,
+            gram=gram + _FLOPS_PER_ENTRY * self.posterior.n_coefficients**2 + _FLOPS_PER_MATRIX,
+            kernel=np.inf,
+            product=2.0 * sweep,
+            sweep=sweep,
+        )

@@ -4,14 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sklearn_lrvb.family_mixture.draws import ClassDraws, Scalars
+from sklearn_lrvb.family_mixture.draws import Scalars
 from sklearn_lrvb.family_mixture.frames import values_of
 from sklearn_lrvb.rows import Workload, slices
 from sklearn_lrvb.sampling.likelihood import (
     LikelihoodOfDraws,
-    log_likelihood,
-    log_likelihood_and_moments,
-    moments_of_random_assignments,
 )
 from sklearn_lrvb.sampling.random_assignments import DRAWS_OF_STREAM, assign_at_random
 
@@ -59,37 +56,3 @@ class RowsOfClasses:
         """The same of rows that are assigned at random: (d, K, W)."""
         assign_at_random(log_densities, block, stream)
         return self.sums(log_densities)
-
-
-def log_joint(rows, parameters):
-    """log p(X, theta) of draws, (n,)."""
-    log_prior, _ = Scalars(parameters.posterior).log_prior(parameters.draws.scalars)
-    return log_prior + log_likelihood(rows, parameters)
-
-
-def log_joint_and_slopes(rows, parameters):
-    """log p(X, theta) of draws, (n,), and its slopes in the scalars, ClassDraws."""
-    scalars, drawn = Scalars(parameters.posterior), parameters.draws.scalars
-    log_density, slopes = scalars.log_prior(drawn)
-    log_likelihoods, sums = log_likelihood_and_moments(rows, parameters)
-    return log_density + log_likelihoods, ClassDraws(slopes + scalars.pulled_back(drawn, sums))
-
-
-def prior_slopes(parameters):
-    """Derivatives of the log prior density of draws in the logarithms of the prior's numbers: (n, m)."""
-    scalars, prior = Scalars(parameters.posterior), parameters.posterior.prior
-    scores = [
-        prior.number(name) * scalars.prior_score(parameters.draws.scalars, name) for name in prior.numbers
-    ]
-    return np.transpose(scores)
-
-
-def draws_given_random_assignments(rows, parameters, seed, generator):
-    """A Gibbs sweep, rows assigned at random and draws given that: ClassDraws, counts (n, K)."""
-    sums = moments_of_random_assignments(rows, parameters, seed)
-    return ClassDraws(Scalars(parameters.posterior).given(sums, generator)), sums[..., 0]
-
-
-def products_per_row(posterior):
-    """About how many multiplications the log densities of a row take under one draw: an int."""
-    return posterior.sums.size

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.linalg import cho_solve
 
 from sklearn_lrvb.family_mixture.prior import ClassPrior
-from sklearn_lrvb.linear_response.complete_information import BlockInformation
-from sklearn_lrvb.mixture.model import DegenerateComponentError, OfModel
+from sklearn_lrvb.linear_response.complete_information import CompleteInformation
+from sklearn_lrvb.mixture.model import DegenerateComponentError
 from sklearn_lrvb.symmetric_matrices import cholesky_equilibrated
 
 _NEXT_TO_NOTHING = 1e-30  # Variance of the log weight of a single class, which would be zero.
@@ -59,7 +59,7 @@ class Divergences(NamedTuple):
 
 
 @dataclass(eq=False)
-class ClassPosterior(OfModel):
+class ClassPosterior:
     """q, given the sums S; nothing of it changes.
 
     Parameters
@@ -72,17 +72,20 @@ class ClassPosterior(OfModel):
     counts, label_counts : (K,)
     n_components, n_labels : int, K
     n_coefficients : int, D
+    products_per_row : int, multiplications that the log densities of a row take under one draw
     has_scales, log_volume : False and 0, rows have labels alone and q all parameters
+    is_exact_alone : True, q of a single class is the exact posterior
     """
 
     prior: ClassPrior
     sums: np.ndarray
-    has_scales, log_volume = False, 0.0
+    has_scales, log_volume, is_exact_alone = False, 0.0, True
 
     def __post_init__(self):
+        self.model = self.prior.model
         self.counts = self.label_counts = self.sums[:, 0]
         self.n_components = self.n_labels = self.prior.n_components
-        self.n_coefficients = self.sums.size
+        self.n_coefficients = self.products_per_row = self.sums.size
         self.coefficient_blocks = {
             "intercept": slice(0, self.n_components),
             "columns": slice(self.n_components, self.sums.size),
@@ -96,6 +99,15 @@ class ClassPosterior(OfModel):
 
     def __reduce__(self):
         return type(self), (self.prior, self.sums)
+
+    @property
+    def described(self):
+        """The size of the mixture in words."""
+        return f"{self.n_components} classes with {self.prior.n_features} features"
+
+    def n_coefficients_with(self, n_components):
+        """D of a mixture of so many classes, an int."""
+        return n_components * self.prior.n_features
 
     def reordered(self, order):
         """The same q with its classes in another order, int array (K,)."""
@@ -178,13 +190,13 @@ class ClassPosterior(OfModel):
 
     @cached_property
     def complete_information(self):
-        """R^-1, the information if the classes of the rows were known: BlockInformation."""
-        blocks = [(np.arange(self.n_components)[None], self.intercept_root[None])]
+        """R^-1, the information if the classes of the rows were known: CompleteInformation."""
+        blocks = [(slice(self.n_components), self.intercept_root[None])]
         for family, place, part in zip(self.prior.families, self.prior.places, self.parts, strict=True):
             size = family.n_features
             roots = family.covariance_root(part).reshape(-1, size, size)
-            blocks.append((self.coordinates(place, family).reshape(-1, size), roots))
-        return BlockInformation(blocks)
+            blocks.append((self.coordinates(place, family).ravel(), roots))
+        return CompleteInformation(blocks)
 
     # The M-step, and differences and steps in the sums.
 
@@ -230,6 +242,7 @@ class ClassPosterior(OfModel):
         after[:, 0] = np.maximum(after[:, 0], 0.0)
         return self.m_step(Sums(after))
 
-    def deviation(self, change):
-        """Length of a change of the sums (D,), in mean-field standard deviations."""
-        return float(np.linalg.norm(self.complete_information.times_root_transposed(change[:, None])))
+    def distance(self, sums):
+        """Length of EM(S) - S in mean-field standard deviations, given the sums of the E-step at q."""
+        change = self.residual(sums)[:, None]
+        return float(np.linalg.norm(self.complete_information.times_root_transposed(change)))

@@ -4,12 +4,10 @@ import functools
 
 import numpy as np
 
-from sklearn_lrvb.mixture.model import OfModel
-
 WEIGHT_CONCENTRATION = "weight_concentration_prior"
 
 
-class ClassPrior(OfModel):
+class ClassPrior:
     """Priors of the class weights and of the parameters of every family of columns.
 
     Features of a row come in this order: the number 1, and then family by family, column by column, the
@@ -18,6 +16,7 @@ class ClassPrior(OfModel):
 
     Parameters
     ----------
+    model : MixtureModel
     weights : DirichletWeights of K classes
     families : tuple of ColumnFamily
     columns : tuple of Column, their names and categories by place; for labels
@@ -28,31 +27,32 @@ class ClassPrior(OfModel):
     n_features : int, W
     places : tuple of slice, the features of every family
     flat : False, the prior is proper
-    numbers : tuple of str, names of the numbers of the prior that a user may choose
+    numbers : tuple of str, names of the hyperparameters
     """
 
     flat = False
 
-    def __init__(self, weights, families, columns=()):
-        self.weights, self.families, self.columns = weights, tuple(families), tuple(columns)
+    def __init__(self, model, weights, families, columns=()):
+        self.model, self.weights = model, weights
+        self.families, self.columns = tuple(families), tuple(columns)
         self.n_components = weights.n_components
         stops = 1 + np.cumsum([0, *(family.n_columns * family.n_features for family in families)])
         self.places = tuple(map(slice, stops[:-1].tolist(), stops[1:].tolist()))
         self.n_features = int(stops[-1])
-        of_families = [name for family in self.families for name in family.prior_numbers]
-        self.numbers = (WEIGHT_CONCENTRATION, *dict.fromkeys(of_families))
+        self._values = {WEIGHT_CONCENTRATION: weights.prior_concentration}
+        for family in self.families:
+            self._values |= family.prior_values
+        self.numbers = tuple(self._values)
 
     def number(self, name):
-        """The value of a number of the prior by its name, a float."""
-        if name == WEIGHT_CONCENTRATION:
-            return self.weights.prior_concentration
-        return next(family.prior_number(name) for family in self.families if name in family.prior_numbers)
+        """The value of a hyperparameter by its name, a float."""
+        return self._values[name]
 
     def units_of_columns(self):
         """Sizes of the columns' values, (P,)."""
         units = np.ones(sum(family.n_columns for family in self.families))
         for family in self.families:
-            units[family.places] = family.units()
+            units[family.places] = family.units
         return units
 
     def split(self, sums):

@@ -61,7 +61,7 @@ class PriorResponse:
 
 def _effects(family, sums, name):
     """Direct effects on a family, zeros where the number is of another one: (K, c, b), (K, c, q)."""
-    if name in family.prior_numbers:
+    if name in family.hyperparameters:
         return family.effects_of_prior(sums, name)
     return np.zeros_like(sums), np.zeros_like(family.values(sums))
 

@@ -1,9 +1,9 @@
 """Where a fit of latent classes starts: every row goes to the nearest of K centers.
 
-Distances are taken between rows that are made comparable: numbers are standardized, counts are standardized
-square roots, and of a column with categories come indicators, less their means, that vary as much together as
-one number does. A missing value is at the column's mean. The centers are those of k-means or of rows drawn at
-random; with very many rows they are found in a sample.
+Distances are taken between rows that are made comparable: numbers are standardized on the scale on which
+their family compares them, and of a column with categories come indicators, less their means, that vary as
+much together as one number does. A missing value is at the column's mean. The centers are those of k-means or
+of rows drawn at random; with very many rows they are found in a sample.
 """
 
 import functools
@@ -14,8 +14,6 @@ import numpy as np
 from sklearn.cluster import KMeans, kmeans_plusplus
 
 from sklearn_lrvb.family_mixture.frames import values_of
-from sklearn_lrvb.mixed_tables.given_tables import distinct_rows
-from sklearn_lrvb.mixed_tables.table import NUMBERS
 from sklearn_lrvb.rows import Workload, openmp_threads
 
 SAMPLE_ROWS = 2**14  # Largest number of rows in which centers are found, and starts are compared.
@@ -36,22 +34,18 @@ class Comparable:
     Attributes
     ----------
     categories : list of (int, (C,) frequencies, float scale), of columns with categories by their place
-    numbers : int array (m,), places of the other columns
-    are_counts : bool array (m,)
-    means, deviations : (m,), of the other columns as they are compared
+    numbers : list of (int, callable (n,) -> (n,)), the other m columns and how their values are compared
+    means, deviations : (m,), of these, as they are compared
     """
 
     categories: list
-    numbers: np.ndarray
-    are_counts: np.ndarray
+    numbers: list
     means: np.ndarray
     deviations: np.ndarray
 
     def __call__(self, values):
         """(P, n), NaN where missing -> (n, d)."""
-        numbers = np.where(
-            self.are_counts[:, None], np.sqrt(np.abs(values[self.numbers])), values[self.numbers]
-        )
+        numbers = _compared(self.numbers, values)
         numbers = np.nan_to_num((numbers - self.means[:, None]) / self.deviations[:, None])
         parts = [numbers]
         for place, shares, scale in self.categories:
@@ -67,26 +61,30 @@ class Comparable:
         ----------
         values : (P, n), NaN where missing
         weights : (n,)
-        columns : sequence of Column of `table`
+        columns : sequence of Column, each with its family and its categories
         """
-        categories = []
+        categories, numbers = [], []
         for place, column in enumerate(columns):
-            if column.kind in ("categorical", "binary"):
+            if column.family.holds_numbers:
+                numbers.append((place, column.family.compared))
+            else:
                 seen = ~np.isnan(values[place])
                 codes, n = values[place][seen].astype(np.intp), len(column.categories)
                 shares = np.bincount(codes, weights[seen], n) / max(weights[seen].sum(), 1e-300)
                 varies = 1.0 - np.square(shares).sum()
                 categories.append((place, shares, 1.0 / np.sqrt(varies) if varies > 0 else 0.0))
-        numbers = [place for place, c in enumerate(columns) if c.kind in NUMBERS]
-        numbers = np.array(numbers, dtype=np.intp)
-        are_counts = np.array([columns[place].kind == "count" for place in numbers], dtype=bool)
-        own = np.where(are_counts[:, None], np.sqrt(np.abs(values[numbers])), values[numbers])
+        own = _compared(numbers, values)
         counted = weights * ~np.isnan(own)
         totals = np.maximum(counted.sum(axis=1), 1e-300)
         means = (counted * np.nan_to_num(own)).sum(axis=1) / totals
         squares = (counted * np.square(np.nan_to_num(own - means[:, None]))).sum(axis=1) / totals
         deviations = np.sqrt(squares)
-        return cls(categories, numbers, are_counts, means, np.where(deviations > 0, deviations, 1.0))
+        return cls(categories, numbers, means, np.where(deviations > 0, deviations, 1.0))
+
+
+def _compared(numbers, values):
+    """Numbers on the scales on which they are compared, (m, n), of values (P, n)."""
+    return np.array([compared(values[place]) for place, compared in numbers]).reshape(-1, values.shape[1])
 
 
 class Starts:
@@ -140,3 +138,19 @@ def _nearest(comparable, centers, block):
     rows = comparable(values_of(block))
     distances = np.square(centers).sum(axis=1) - 2.0 * rows @ centers.T
     return (distances.argmin(axis=1)[:, None] == np.arange(len(centers))).astype(np.float64)
+
+
+def distinct_rows(X, sample_weight):
+    """The different rows of an array in their own order, and how often each counts: (m, P), (m,).
+
+    Parameters
+    ----------
+    X : (n, P), NaN where missing
+    sample_weight : (n,), or None for once each
+    """
+    order = np.lexsort(X.T)
+    in_order = X[order]
+    differs = (in_order[1:] != in_order[:-1]) & ~(np.isnan(in_order[1:]) & np.isnan(in_order[:-1]))
+    starts = np.flatnonzero(np.append(True, differs.any(axis=1)))
+    weights = np.ones(len(order)) if sample_weight is None else sample_weight[order]
+    return in_order[starts], np.add.reduceat(weights, starts)

@@ -16,27 +16,7 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from sklearn_lrvb.answers.targets import LogWeights, Target, Targets, Weights, distinct
-from sklearn_lrvb.distributions.special_functions import (
-    beta_quantile,
-    gamma_quantile,
-    log_normal_quantile,
-    normal_quantile,
-)
-
-
-def _deviation_quantile(normal, mean, deviation):
-    """Quantiles of log-normal variables with these means and standard deviations, as `normal_quantile`."""
-    variance_of_log = np.log1p(np.square(deviation / mean))
-    median = mean * np.exp(-0.5 * variance_of_log)
-    return log_normal_quantile(normal, median, median * np.sqrt(variance_of_log))
-
-
-_QUANTILES = {
-    "probability": beta_quantile,
-    "mean": normal_quantile,
-    "sd": _deviation_quantile,
-    "rate": gamma_quantile,
-}
+from sklearn_lrvb.distributions.special_functions import normal_quantile
 
 
 class Tables(Target):
@@ -50,7 +30,8 @@ class Tables(Target):
     def __init__(self, posterior, origin=None):
         super().__init__(posterior, origin)
         families = posterior.prior.families
-        self._n_values = [len(family.estimates) or family.n_features for family in families]
+        self._quantiles = {name: quantile for f in families for name, quantile in f.estimates.items()}
+        self._n_values = [len(f.estimates) if f.holds_numbers else f.n_features for f in families]
         columns = np.concatenate(
             [np.repeat(f.places, n) for f, n in zip(families, self._n_values, strict=True)]
         )
@@ -109,12 +90,10 @@ class Tables(Target):
 
     def subscripts(self, feature_names, word=str):
         """Class, column and category of every flat entry, such as "0,smokes=yes", by a function of these."""
-        columns, labels = self.posterior.prior.columns, self.labels_of_entries()
-        ends = []
-        for (place, _), label, kind in zip(self.columns_of_entries(), labels, self.kinds, strict=False):
-            ends.append(
-                f"{columns[place].name}={word(label)}" if kind == "probability" else columns[place].name
-            )
+        columns, ends = self.posterior.prior.columns, []
+        for (place, _), label in zip(self.columns_of_entries(), self.labels_of_entries(), strict=True):
+            of_category = f"={word(label)}" if columns[place].categories else ""
+            ends.append(f"{columns[place].name}{of_category}")
         return [f"{k},{end}" for k in range(self.n_units) for end in ends]
 
     def labels(self, feature_names):
@@ -130,7 +109,7 @@ class Tables(Target):
         parts, columns = [], self.posterior.prior.columns
         for family in self.posterior.prior.families:
             for place in family.places:
-                parts += columns[place].categories if family.is_indicator else family.estimates
+                parts += family.estimates if family.holds_numbers else columns[place].categories
         found = np.empty(len(parts), dtype=object)
         found[:] = parts
         return found[self._order].tolist()
@@ -147,26 +126,25 @@ class Tables(Target):
         """What every flat entry is: "probability", "mean", "sd", "rate" or another one."""
         kinds = []
         for family, n_values in zip(self.posterior.prior.families, self._n_values, strict=True):
-            own = ("probability",) * n_values if family.is_indicator else family.estimates
-            kinds += own * family.n_columns
+            n_times = n_values // len(family.estimates)  # Every category has the same.
+            kinds += list(family.estimates) * n_times * family.n_columns
         return np.tile(np.array(kinds)[self._order], self.n_units)
 
     def families(self):
         kinds = self.kinds
-        return [(kinds == kind, _QUANTILES.get(str(kind), normal_quantile)) for kind in np.unique(kinds)]
+        return [(kinds == kind, quantile) for kind, quantile in sorted(self._quantiles.items())]
 
     def has_moments(self, counts):
         exist, kinds = super().has_moments(counts), self.kinds
         for family in self.posterior.prior.families:
-            if "degrees_of_freedom_prior" in family.prior_numbers:  # Means are Student's t.
-                freedom = family.prior_number("degrees_of_freedom_prior") + counts.min(axis=0)
-                by_class = np.stack([freedom > 1.0, freedom > 2.0])
-                by_entry = np.repeat(by_class, self.size // self.n_units, axis=1)
-                exist &= by_entry | ~np.isin(kinds, family.estimates)
+            freedom = family.degrees_of_freedom(counts.min(axis=0))
+            by_class = np.stack([freedom > 1.0, freedom > 2.0])
+            by_entry = np.repeat(by_class, self.size // self.n_units, axis=1)
+            exist &= by_entry | ~np.isin(kinds, list(family.estimates))
         return exist
 
     def is_positive(self):
-        return self.kinds == "sd"
+        return np.array([self._quantiles[kind] is not normal_quantile for kind in self.kinds])
 
     def _excesses(self):
         """By family, (K, c, q, q)."""
@@ -199,6 +177,11 @@ class ClassTargets(Targets):
     table = {target.name: target for target in (LogWeights, Tables, Weights)}
     parameters = (LogWeights.name, Tables.name)
     reported_names = ("weights", "tables")
+
+    def parts_of_direction(self, direction):
+        squares = np.square(self.posterior.array(direction))
+        is_of_weights = squares[:, 0].sum() > squares[:, 1:].sum()
+        return LogWeights.name if is_of_weights else Tables.name, squares.sum(axis=1)
 
 
 def changes_of(target, log_weights, values):

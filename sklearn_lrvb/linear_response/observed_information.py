@@ -202,7 +202,7 @@ class ObservedInformation(ABC):
     >>> import numpy as np
     >>> from sklearn_lrvb.linear_response.complete_information import CompleteInformation
     >>> from sklearn_lrvb.linear_response.solvers import PrimalInformation
-    >>> complete = CompleteInformation(np.arange(2), np.eye(2), np.ones(2))  # R = I
+    >>> complete = CompleteInformation([(slice(2), np.eye(2)[None])])  # R = I
     >>> information = PrimalInformation(complete, np.diag([0.5, 0.0]))
     >>> information.covariance().round(12)
     array([[2., 0.],
@@ -359,6 +359,8 @@ class SolverCosts:
         Number m of columns of B with G = B B': size of the dual matrix.
     gram, kernel, product : float
         Costs to form G, to form B' R B, and of one product G v, in flops or any other unit of time.
+    sweep : float, default=1.0
+        Cost of a sweep of coordinate ascent, in the same unit.
     n_numbers_per_column : int, default=0
         Numbers that are stored for a column of B.
 
@@ -379,6 +381,7 @@ class SolverCosts:
     gram: float
     kernel: float
     product: float
+    sweep: float = 1.0
     n_numbers_per_column: int = 0
 
     def costs(self, n_targets: int) -> dict[str, float]:
@@ -402,16 +405,18 @@ class SolverCosts:
         matrices = [cost for solver, cost in costs.items() if solver != "matrix_free"]
         return int(min([_MAX_PRODUCTS * self.product, *matrices]) / self.product)
 
-    def newton_costs(self) -> dict[str, float]:
-        """Cost of a Newton step by every solver, where the information may be indefinite.
+    def newton_price(self) -> tuple[str, float]:
+        """The cheapest solver for a Newton step, and what the step costs with it in sweeps.
 
-        The solvers that form a matrix then need products with it: 600 D^2 (primal) or 600 m^2 (dual) more.
+        The information may be indefinite: the solvers that form a matrix then need products with it, 600 D^2
+        (primal) or 600 m^2 (dual) more.
         """
         costs = self.costs(n_targets=1)
         for solver, size in ("primal", self.n_coefficients), ("dual", self.n_columns):
             if solver in costs:
                 costs[solver] += _SADDLE_FLOPS * size**2
-        return costs
+        solver = min(costs, key=costs.__getitem__)
+        return solver, costs[solver] / self.sweep
 
     def cheapest(self, n_targets: int) -> str:
         """Name of the cheapest solver for a number of solutions: "primal", "dual" or "matrix_free"."""

@@ -26,7 +26,7 @@ from sklearn_lrvb.linear_response.observed_information import (
     NewtonStep,
     ObservedInformation,
 )
-from sklearn_lrvb.rows import slices
+from sklearn_lrvb.rows import batches, slices
 from sklearn_lrvb.symmetric_matrices import (
     from_packed_triangle,
     gram_root,
@@ -51,12 +51,13 @@ _LEAST_CURVATURE = 1e-3
 # of D triangular solutions, and is kept.
 _INVERSE_FROM_SHARE = 1 / 4
 _LEAST_ROOT_BLOCK = 128  # Coordinates of the dual solver's root that are eliminated at once, at least.
-_COLUMN_BYTES = 2**26  # Size of the right-hand sides that share their products.
 # Relative residuals at which conjugate gradients end: of a solution, of a Newton step, and of a random
 # direction, at which a negative eigenvalue would have been detected.
 _SOLUTION_TOLERANCE = 1e-11
 _STEP_TOLERANCE = 1e-2
 _PROBE_TOLERANCE = 1e-2
+_MAX_PRODUCTS = 1000  # Products that a solution by conjugate gradients may take.
+_MAX_STEP_PRODUCTS = 50  # Products after which a Newton step or a probe is cut short.
 _REMEDY = "The observed information is close to singular: use the primal or the dual solver."
 
 
@@ -104,18 +105,15 @@ class _FactoredInformation(ObservedInformation):
         """
         scaled = self.complete.times_root_transposed(gradient[:, None])
         definiteness = self.definiteness()
-        is_indefinite = definiteness is Definiteness.INDEFINITE
-        step = self._sum_sweeps_scaled(scaled) if is_indefinite else self._solve_scaled(scaled)
+        if definiteness is Definiteness.INDEFINITE:
+            step = function_times_vector(self._scaled_product, scaled, sums_of_sweeps, _SADDLE_PRODUCTS)
+        else:
+            step = self._solve_scaled(scaled)
         return self._as_newton_step(scaled, step, definiteness)
 
     @abstractmethod
-    def _sum_sweeps_scaled(self, scaled):
-        """`sums_of_sweeps` of S, times ``scaled``: (D, 1) -> (D, 1)."""
-
-    def _matrix_product(self, vector):
-        """The matrix times a vector, (m, 1) -> (m, 1)."""
-        # The transpose has the order that BLAS takes without a copy.
-        return blas.dsymv(1.0, self._matrix.T, vector[:, 0], lower=0)[:, None]
+    def _scaled_product(self, array):
+        """S array: (D, 1) -> (D, 1)."""
 
     def _solve_lower(self, right):
         return solve_triangular(self._cholesky, right, lower=True) if len(right) else right
@@ -162,21 +160,21 @@ class PrimalInformation(_FactoredInformation):
         """The smallest eigenvalue of S and its unit eigenvector v, (D,); in the coordinates of M, T v."""
         if len(self) >= _LANCZOS_FROM_SIZE:
             with contextlib.suppress(ArpackNoConvergence):
-                return smallest_eigenpair(self._matrix_product, len(self), _EIGENVALUE_RESTARTS)
+                return smallest_eigenpair(self._scaled_product, len(self), _EIGENVALUE_RESTARTS)
         values, vectors = eigh(self._matrix, subset_by_index=[0, 0])
         return values[0], vectors[:, 0]
 
     def inverse_for(self, n_targets: int) -> NDArray[np.float64] | None:
         """M^-1 for as many targets as coordinates or more."""
-        if n_targets < len(self):
+        if n_targets < len(self._matrix):
             return None
         self.require_positive_definite()
         return self._inverse
 
     def covariance(self, index: ArrayLike | None = None) -> NDArray[np.float64]:
         """M^-1[index, index], exactly symmetric: (m, m)."""
-        index = np.arange(len(self)) if index is None else np.asarray(index)
-        if len(index) < _INVERSE_FROM_SHARE * len(self):
+        index = np.arange(len(self._matrix)) if index is None else np.asarray(index)
+        if len(index) < _INVERSE_FROM_SHARE * len(self._matrix):
             return super().covariance(index)
         self.require_positive_definite()
         return self._inverse[np.ix_(index, index)]
@@ -210,21 +208,21 @@ class PrimalInformation(_FactoredInformation):
         return inverse
 
     def _covariance_root(self, index):
-        if len(index) < _INVERSE_FROM_SHARE * len(self):
+        if len(index) < _INVERSE_FROM_SHARE * len(self._matrix):
             return self._solve_lower(self.complete.root_rows(index))
         return self._whole_root[:, index]
+
+    _solve_scaled = _FactoredInformation._solve_both  # The matrix is S.
 
     def _scaled_system(self):
         return self._matrix
 
-    def _solve_scaled(self, scaled):
-        return self._solve_both(scaled)
+    def _scaled_product(self, array):
+        # The transpose has the order that BLAS takes without a copy.
+        return blas.dsymv(1.0, self._matrix.T, array[:, 0], lower=0)[:, None]
 
     def _inverse_root_times(self, scaled):
         return solve_triangular(self._cholesky, scaled, lower=True, trans="T")
-
-    def _sum_sweeps_scaled(self, scaled):
-        return function_times_vector(self._matrix_product, scaled, sums_of_sweeps, _SADDLE_PRODUCTS)
 
 
 class DualInformation(_FactoredInformation):
@@ -313,7 +311,6 @@ class DualInformation(_FactoredInformation):
         return self._share_roots * (self._share_roots * system).T
 
     def _scaled_product(self, array):
-        """S array."""
         scaled = self._share_roots * array
         return self._share_roots * (scaled - self._times_columns(self._columns_times(scaled)))
 
@@ -370,25 +367,6 @@ class DualInformation(_FactoredInformation):
             after += inside.T @ solution[block]
         return solution / self._share_roots
 
-    def _sum_sweeps_scaled(self, scaled):
-        if self._remaining is not None:
-            return function_times_vector(self._scaled_product, scaled, sums_of_sweeps, _SADDLE_PRODUCTS)
-        if not len(self._matrix):
-            return scaled
-
-        def beyond_the_first_sweep(eigenvalues):
-            """(`sums_of_sweeps` - 1)/(1 - s), and zero at s = 1, where B has no part."""
-            beyond = 1.0 - eigenvalues
-            differs = beyond > np.finfo(float).eps
-            sums = (sums_of_sweeps(eigenvalues) - 1.0) / np.where(differs, beyond, 1.0)
-            return np.where(differs, sums, 0.0)
-
-        gathered = self._columns_times(scaled)
-        weights = function_times_vector(
-            self._matrix_product, gathered, beyond_the_first_sweep, _SADDLE_PRODUCTS
-        )
-        return scaled + self._times_columns(weights)
-
 
 def sums_of_sweeps(eigenvalues):
     """Length of n sweeps from a saddle along eigenvectors of S, in units of the first: sum_{i<n} (1 - s)^i.
@@ -426,10 +404,6 @@ class MatrixFreeInformation(ObservedInformation):
     missing_product : callable, ndarray (D, m) -> ndarray (D, m)
         Product of G with the columns of an array. The data that it uses, such as training rows, must stay in
         memory.
-    max_products : int, default=1000
-        Products that a solution may take.
-    max_step_products : int, default=50
-        Products after which a Newton step or a probe is cut short.
     """
 
     name = "matrix_free"
@@ -439,13 +413,9 @@ class MatrixFreeInformation(ObservedInformation):
         self,
         complete: CompleteInformation,
         missing_product: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-        max_products: int = 1000,
-        max_step_products: int = 50,
     ) -> None:
         super().__init__(complete)
         self._missing_product = missing_product
-        self._max_products = max_products
-        self._max_step_products = max_step_products
 
     def _scaled_product(self, array):
         """S array."""
@@ -455,11 +425,11 @@ class MatrixFreeInformation(ObservedInformation):
     @cached_property
     def _smallest(self):
         try:
-            return smallest_eigenpair(self._scaled_product, len(self), self._max_products)
+            return smallest_eigenpair(self._scaled_product, len(self), _MAX_PRODUCTS)
         except ArpackNoConvergence:
             raise LinAlgError(
                 f"Whether the fixed point is a strict local optimum could not be decided in "
-                f"{self._max_products} iterations of Lanczos' method. {_REMEDY}"
+                f"{_MAX_PRODUCTS} iterations of Lanczos' method. {_REMEDY}"
             ) from None
 
     def smallest_eigenvalue(self) -> tuple[float, NDArray[np.float64]]:
@@ -473,13 +443,13 @@ class MatrixFreeInformation(ObservedInformation):
         converge, as M is close to singular. A number of products is spent on a random direction, which has a
         part in every eigenvector: conjugate gradients that converge have met no negative curvature, so that
         almost surely there is none. It is UNDECIDED where the products do not suffice for a relative
-        residual of 1e-2. "probe" is ``max_step_products``.
+        residual of 1e-2. "probe" is 50 products, as many as a Newton step may take.
         """
         if effort == "proof":
             is_positive = self._smallest[0] > round_off(len(self))
             return Definiteness.POSITIVE_DEFINITE if is_positive else Definiteness.INDEFINITE
         if effort == "probe":
-            effort = self._max_step_products
+            effort = _MAX_STEP_PRODUCTS
         if not isinstance(effort, Integral):
             raise ValueError(f"effort={effort!r} is neither 'probe', 'proof' nor a number of products.")
         direction = np.random.default_rng(0).normal(size=(len(self), 1))
@@ -499,24 +469,20 @@ class MatrixFreeInformation(ObservedInformation):
         """
         scaled = self.complete.times_root_transposed(gradient[:, None])
         step, _, is_convex = conjugate_gradients(
-            self._scaled_product, scaled, _STEP_TOLERANCE, self._max_step_products
+            self._scaled_product, scaled, _STEP_TOLERANCE, _MAX_STEP_PRODUCTS
         )
         shown = Definiteness.UNDECIDED if is_convex else Definiteness.INDEFINITE
         return self._as_newton_step(scaled, step, shown)
 
-    def _column_batches(self, n_columns):
-        """Slices of columns that share their products."""
-        return slices(n_columns, max(1, _COLUMN_BYTES // (8 * len(self))))
-
     def _scaled_system(self):
         system = np.eye(len(self))
-        for columns in self._column_batches(len(self)):
+        for columns in batches(len(self), 8 * len(self)):
             system[:, columns] = self._scaled_product(np.ascontiguousarray(system[:, columns]))
         return system
 
     def _solve_scaled(self, scaled):
         solution, residual, is_convex = conjugate_gradients(
-            self._scaled_product, scaled, _SOLUTION_TOLERANCE, self._max_products
+            self._scaled_product, scaled, _SOLUTION_TOLERANCE, _MAX_PRODUCTS
         )
         if not is_convex:
             self._refuse()
@@ -526,19 +492,19 @@ class MatrixFreeInformation(ObservedInformation):
     def _require_convergence(self, residual):
         if residual > _SOLUTION_TOLERANCE:
             raise LinAlgError(
-                f"The iteration left a relative residual of {residual:.1e} after {self._max_products} "
+                f"The iteration left a relative residual of {residual:.1e} after {_MAX_PRODUCTS} "
                 f"products, tolerance {_SOLUTION_TOLERANCE:.1e}. {_REMEDY}"
             )
 
     def _covariance_root(self, index):
         gram = np.empty((len(index), len(index)))
-        for part in self._column_batches(len(index)):
+        for part in batches(len(index), 8 * len(self)):  # Columns that share their products.
             columns = self.complete.root_rows(index[part])
             gram[:, part] = self.complete.times_root(self._solve_scaled(columns))[index]
         return gram_root(gram)
 
     def _inverse_root_times(self, scaled):
-        product, most = self._scaled_product, self._max_products
+        product, most = self._scaled_product, _MAX_PRODUCTS
         pairs = [
             inverse_square_root_product(product, column, _SOLUTION_TOLERANCE, most) for column in scaled.T
         ]
@@ -560,9 +526,9 @@ def information_from_arrays(
         R^-1 of the information whose arrays these are.
     arrays : dict, str -> ndarray
         S in primal form under the key "scaled_triangle", or the arrays of a factor.
-    factor_from_arrays : callable, default=None
+    factor_from_arrays : callable
         Rebuilds the factor of a dual information from ``arrays``; it is the inverse of the factor's own
-        ``to_arrays``. It is not called for the primal form.
+        ``to_arrays``. It is not called for the primal form; None where there is no other.
 
     Returns
     -------
@@ -571,11 +537,7 @@ def information_from_arrays(
     """
     if PACKED_SYSTEM in arrays:
         return PrimalInformation.from_scaled_system(complete, from_packed_triangle(arrays[PACKED_SYSTEM]))
-    if factor_from_arrays is None:
-        raise ValueError(
-            f"The arrays {', '.join(arrays)} are those of a dual information's factor: pass "
-            "factor_from_arrays, a callable that rebuilds the factor from them."
-        )
+    assert factor_from_arrays is not None
     return DualInformation(complete, factor_from_arrays(arrays), arrays.get(REMAINING))
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import check_array
 
-from sklearn_lrvb.rows.tables import TIMES, unmasked
+from sklearn_lrvb.rows.given_rows import TIMES, unmasked
 
 # Squares of larger numbers, summed over rows, come near the largest float64. No measurement is as large.
 _LARGEST_SIZE = 1e100
@@ -31,11 +31,7 @@ class GivenColumn:
     ----------
     name : str
     dtype : of NumPy, pandas or polars
-    kind : "numeric", "categorical", "binary" or None
-        What it is taken for where the user does not say it. None: all values are missing, and the dtype does
-        not tell.
-    numbers : array (n_rows,) of real numbers, or None
-    holes : bool array (n_rows,), where `numbers` are missing besides those that are NaN; or None
+    numbers : array (n_rows,) of real numbers, NaN where missing; or None
     codes : int array (n_rows,), places in `values`, -1 where missing; None where there are `numbers`
     values : list of different values, the categories
     is_declared : bool
@@ -44,27 +40,26 @@ class GivenColumn:
 
     name: str
     dtype: Any
-    kind: str | None
     numbers: NDArray | None = None
-    holes: NDArray | None = None
     codes: NDArray | None = None
     values: list | None = None
     is_declared: bool = False
 
-    def kind_of_rows(self, counts):
-        """Its kind if some rows alone count, bool array (n_rows,): other rows may hold words, or numbers."""
+    def looks_numeric(self, counts):
+        """Whether it is taken for numbers where the user does not say what it is.
+
+        Some rows alone count, bool array (n_rows,): other rows may hold words.
+        """
         if self.numbers is not None or self.is_declared:
-            return self.kind
+            return not self.is_declared
         used = np.unique(self.codes[counts & (self.codes >= 0)])
-        return _kind_of_types({type(self.values[code]) for code in used})
+        types = {type(self.values[code]) for code in used}
+        return not types <= {bool, np.bool_} and all(issubclass(own, Number) for own in types)
 
     @property
     def is_missing(self):
         """Where there is no value, bool array (n_rows,)."""
-        if self.numbers is None:
-            return self.codes < 0
-        is_nan = np.isnan(self.numbers)
-        return is_nan if self.holes is None else is_nan | self.holes
+        return self.codes < 0 if self.numbers is None else np.isnan(self.numbers)
 
     def coded(self):
         """Codes (n_rows,), -1 where missing, and the list of values that they stand for."""
@@ -72,17 +67,16 @@ class GivenColumn:
         if self.numbers is None:
             return self.codes, self.values
         is_there, codes = ~self.is_missing, np.full(len(self.numbers), -1)
-        # Whole numbers are not made floats, which do not tell large ones apart.
         values, codes[is_there] = np.unique(self.numbers[is_there], return_inverse=True)
-        # Those with holes may come as floats. As categories they are called 1 and 2, not 1.0 and 2.0.
+        # Whole numbers with missing ones may come as floats. As categories they are 1 and 2, not 1.0 and 2.0.
         if values.dtype.kind == "f":
             values = values.astype(np.float64)
             if np.all(is_whole(values)):
                 values = values.astype(np.int64)
         return codes, values.tolist()
 
-    def as_numbers(self, is_count):
-        """Values as float64 array (n_rows,), NaN where missing; counts are checked to be such."""
+    def as_numbers(self, family):
+        """Values as float64 array (n_rows,), NaN where missing; columns of the family can have them all."""
         numbers = self.as_floats()
         self._refuse(
             np.isnan(numbers) & ~self.is_missing,
@@ -90,23 +84,22 @@ class GivenColumn:
             f"Convert the column to numbers, or let it be {{{self.name!r}: 'categorical'}}.",
         )
         self._require_finite(numbers)
-        if is_count:
-            self._refuse(
-                (numbers < 0) | (np.abs(numbers - np.rint(numbers)) > 0),
-                "are negative or no whole numbers, but counts are neither",
-                f"Correct them, or let the column be {{{self.name!r}: 'numeric'}}.",
-            )
+        self._refuse(
+            family.is_wrong(numbers),
+            family.what_is_wrong,
+            f"Correct them, or let the column be {{{self.name!r}: 'numeric'}}.",
+        )
         return numbers
 
     def as_floats(self):
         """Values as float64 array (n_rows,), NaN where they are missing or no numbers."""
         if self.numbers is None:
             return np.array([*map(_float_of, self.values), np.nan])[self.codes]
-        return np.where(self.is_missing, np.nan, self.numbers.astype(np.float64))
+        return self.numbers.astype(np.float64)
 
     def _require_finite(self, numbers):
         self._refuse(
-            np.abs(numbers, dtype=np.float64) > _LARGEST_SIZE,
+            np.abs(numbers) > _LARGEST_SIZE,
             f"are infinite or larger than {_LARGEST_SIZE:g} in size",
             "Correct them, or replace them by NaN, which stands for a missing value.",
         )
@@ -117,6 +110,7 @@ class GivenColumn:
         if len(rows):
             first = rows[0]
             value = self.values[self.codes[first]] if self.numbers is None else self.numbers[first].item()
+            value = int(value) if letter_of(self.dtype) == "i" else value
             value = _float_of(value) if np.isinf(_float_of(value)) else value
             raise ValueError(
                 f"{len(rows)} value(s) of column {self.name!r} of X {what}. The first is {value!r} in row "
@@ -151,6 +145,11 @@ def given_table(X):
     return table
 
 
+def container_of(table):
+    """The library of what `given_table` returns: "pandas", "polars" or "array"."""
+    return "polars" if hasattr(table, "get_columns") else "pandas" if hasattr(table, "iloc") else "array"
+
+
 def given_column(table, place, name):
     """One column of what `given_table` returns, as `GivenColumn`.
 
@@ -161,62 +160,18 @@ def given_column(table, place, name):
     """
     column = table.iloc[:, place] if hasattr(table, "iloc") else table[:, place]
     dtype, letter = column.dtype, letter_of(column.dtype)
-    _refuse_others(name, is_time=letter == "M", is_complex=letter == "c")
-    if letter in "bif" and not str(dtype).endswith("128"):  # NumPy has no whole numbers of 128 bits.
-        numbers, holes = _real_numbers(column, letter)
-        if letter != "b":
-            return GivenColumn(name, dtype, "numeric", numbers, holes)
-        codes = np.where(False if holes is None else holes, -1, numbers)
-        return GivenColumn(name, dtype, "binary", codes=codes, values=[False, True], is_declared=True)
+    if letter in "if" and isinstance(dtype, np.dtype):
+        return GivenColumn(name, dtype, np.asarray(column))
+    numbers = _numbers_and_missing(column, letter)
+    # Floats would not tell large whole numbers apart.
+    if numbers is not None and (letter == "f" or not (np.abs(numbers) >= LARGEST_WHOLE).any()):
+        return GivenColumn(name, dtype, numbers)
     if type(dtype).__name__ == "CategoricalDtype":  # of pandas
         codes, values = column.cat.codes.to_numpy(), column.cat.categories.tolist()
-        return GivenColumn(name, dtype, "categorical", codes=codes, values=values, is_declared=True)
+        return GivenColumn(name, dtype, codes=codes, values=values, is_declared=True)
     if type(dtype).__name__ == "Enum":  # of polars
         codes, values = column.to_physical().cast(int).fill_null(-1).to_numpy(), list(dtype.categories)
-        return GivenColumn(name, dtype, "categorical", codes=codes, values=values, is_declared=True)
-    return _column_of_objects(column, name)
-
-
-def is_whole(numbers):
-    """Whether numbers are whole, and small enough for float64 to tell them apart."""
-    return (numbers == np.rint(numbers)) & (np.abs(numbers) < LARGEST_WHOLE)
-
-
-def letter_of(dtype):
-    """What a dtype of any library holds, in NumPy's letters: "b", "i", "f", "c", "M" times, "O" others."""
-    if hasattr(dtype, "is_temporal"):  # of polars
-        letters = {"M": dtype.is_temporal(), "i": dtype.is_integer(), "f": dtype.is_numeric()}
-        letters["b"] = str(dtype) == "Boolean"
-        return next((letter for letter, holds in letters.items() if holds), "O")
-    kind = getattr(dtype, "kind", "O")
-    return {"u": "i", "m": "M"}.get(kind, kind if kind in "bifcM" else "O")
-
-
-def _real_numbers(column, letter):
-    """The numbers of a column whose dtype holds numbers or bools, and where it has none (`GivenColumn`)."""
-    if isinstance(column, np.ndarray) or isinstance(column.dtype, np.dtype):
-        return np.asarray(column), None
-    if not hasattr(column, "iloc"):  # of polars, which turns whole numbers with nulls into floats
-        if letter == "f":
-            return column.cast(float).to_numpy(), None
-        numbers = column if letter == "i" else column.cast(int)
-        return numbers.fill_null(0).to_numpy(), column.is_null().to_numpy()
-    if letter == "f":
-        return column.to_numpy(np.float64, na_value=np.nan), None
-    if not hasattr(column.dtype, "numpy_dtype"):  # of sparse columns
-        return np.asarray(column.array), None
-    missing = {"i": 0, "b": False}[letter]
-    return column.to_numpy(column.dtype.numpy_dtype, na_value=missing), column.isna().to_numpy()
-
-
-def _column_of_objects(column, name):
-    """A column of strings or objects; its kind is that of the types of its values."""
-    if isinstance(column, np.ndarray) and _NUMBERS_AND_NONE.issuperset(map(type, column)):
-        with contextlib.suppress(OverflowError):
-            numbers = column.astype(np.float64)  # None becomes NaN.
-            if not (np.abs(numbers) >= LARGEST_WHOLE).any():
-                kind = None if np.isnan(numbers).all() else "numeric"
-                return GivenColumn(name, column.dtype, kind, numbers)
+        return GivenColumn(name, dtype, codes=codes, values=values, is_declared=True)
     try:
         codes, values = _factorized(column)
     except (
@@ -228,18 +183,64 @@ def _column_of_objects(column, name):
             f"Column {name!r} of X holds objects that cannot be categories: {error}. Convert them to strings "
             f"or numbers, or leave the column out by {{{name!r}: 'ignore'}}."
         ) from error
-    types = {type(value) for value in values}
-    _refuse_others(
-        name,
-        is_time=any(issubclass(kind, TIMES) for kind in types),
-        is_complex=any(map(_is_complex, types)),
-    )
+    types = set(map(type, values))
+    if any(map(_is_complex, types)):
+        raise ValueError(
+            f"Complex data not supported: column {name!r} of X is complex. Pass its real and imaginary parts "
+            "as columns of their own."
+        )
+    if letter == "M" or any(issubclass(own, TIMES) for own in types):
+        raise ValueError(
+            f"Column {name!r} of X holds dates or durations, whose numbers depend on how they are stored. "
+            "Convert them to numbers of a unit of your choice, such as days since a first day, or leave the "
+            f"column out by {{{name!r}: 'ignore'}}."
+        )
     values = [value.item() if isinstance(value, np.generic) else value for value in values]
-    return GivenColumn(name, column.dtype, _kind_of_types(types), codes=codes, values=values)
+    return GivenColumn(name, dtype, codes=codes, values=values)
 
 
-def _is_complex(kind):
-    return issubclass(kind, Complex) and not issubclass(kind, Real)
+def _numbers_and_missing(column, letter):
+    """A column of numbers and missing values as floats (n_rows,), None if it holds others."""
+    if letter in "if":
+        return (
+            column.to_numpy(float, na_value=np.nan)
+            if hasattr(column, "iloc")
+            else column.cast(float).to_numpy()
+        )
+    if isinstance(column, np.ndarray) and _NUMBERS_AND_NONE.issuperset(map(type, column)):
+        with contextlib.suppress(OverflowError):
+            return column.astype(np.float64)  # None becomes NaN.
+    return None
+
+
+def _factorized(column):
+    """Codes (n_rows,) of objects, -1 where missing, and the list of different values as they appear."""
+    if hasattr(column, "factorize"):  # of pandas
+        codes, values = column.factorize()
+        return codes, values.tolist()
+    objects = column.tolist() if isinstance(column, np.ndarray) else column.to_list()
+    distinct = dict.fromkeys(objects)
+    values = [value for value in distinct if not _is_missing(value)]
+    code_of = dict.fromkeys(distinct, -1) | {value: code for code, value in enumerate(values)}
+    return np.fromiter(map(code_of.__getitem__, objects), np.int64, len(objects)), values
+
+
+def is_whole(numbers):
+    """Whether numbers are whole, and small enough for float64 to tell them apart."""
+    return (numbers == np.rint(numbers)) & (np.abs(numbers) < LARGEST_WHOLE)
+
+
+def letter_of(dtype):
+    """What a dtype of any library holds, in NumPy's letters: "i", "f", "M" times, "b" bools, "O" others."""
+    if hasattr(dtype, "is_temporal"):  # of polars
+        letters = {"M": dtype.is_temporal(), "i": dtype.is_integer(), "f": dtype.is_numeric()}
+        return next((letter for letter, holds in letters.items() if holds), "O")
+    letters = {"i": "i", "u": "i", "f": "f", "M": "M", "m": "M", "b": "b"}
+    return letters.get(getattr(dtype, "kind", "O"), "O")
+
+
+def _is_complex(type_of_value):
+    return issubclass(type_of_value, Complex) and not issubclass(type_of_value, Real)
 
 
 def _float_of(value):
@@ -252,41 +253,5 @@ def _float_of(value):
         return np.inf if value > 0 else -np.inf
 
 
-def _kind_of_types(types):
-    """What values of some types are taken for; None where there are none."""
-    if not types:
-        return None
-    if types <= {bool, np.bool_}:
-        return "binary"
-    return "numeric" if all(issubclass(kind, Number) for kind in types) else "categorical"
-
-
-def _factorized(column):
-    """Codes (n_rows,) of objects, -1 where missing, and the list of different values as they appear."""
-    if hasattr(column, "factorize"):  # of pandas
-        codes, values = column.factorize()
-        return codes, values.tolist()
-    objects = column.tolist() if isinstance(column, np.ndarray) else column.to_list()
-    distinct = dict.fromkeys(objects)
-    values = [value for value in distinct if not _is_missing(value)]
-    code = dict.fromkeys(distinct, -1) | {value: number for number, value in enumerate(values)}
-    return np.fromiter(map(code.__getitem__, objects), np.int64, len(objects)), values
-
-
 def _is_missing(value):
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
-
-
-def _refuse_others(name, is_time, is_complex):
-    """Raise ValueError where values of a column are neither real numbers nor categories."""
-    if is_complex:
-        raise ValueError(
-            f"Complex data not supported: column {name!r} of X is complex. Pass its real and imaginary parts "
-            "as columns of their own."
-        )
-    if is_time:
-        raise ValueError(
-            f"Column {name!r} of X holds dates or durations, whose numbers depend on how they are stored. "
-            "Convert them to numbers of a unit of your choice, such as days since a first day, or leave the "
-            f"column out by {{{name!r}: 'ignore'}}."
-        )

@@ -1,8 +1,7 @@
 """A user's table as encoded rows: in memory, in batches, or on Dask.
 
 A table in memory is encoded once. Rows in parts are described by a first pass over them, and every later pass
-encodes a part when it needs it, so that memory holds one part at a time. Where no column has numbers of many
-values, equal rows are joined: a table of categories has few different ones.
+encodes a part when it needs it, so that memory holds one part at a time.
 """
 
 import contextlib
@@ -14,13 +13,16 @@ from sklearn.utils.validation import validate_data
 
 from sklearn_lrvb.mixed_tables.given_columns import given_table
 from sklearn_lrvb.mixed_tables.table import described, described_part
-from sklearn_lrvb.rows.array_rows import ArrayRows, rows_of_array
-from sklearn_lrvb.rows.given_rows import is_dask, is_source
-from sklearn_lrvb.rows.parts import BatchRows, divided, first_batch, weights_of_part
-from sklearn_lrvb.rows.tables import checked_weights
-
-# Equal rows are joined where that leaves at most this share of them.
-_WORTH_JOINING = 0.5
+from sklearn_lrvb.rows.array_rows import ArrayRows
+from sklearn_lrvb.rows.given_rows import (
+    checked_weights,
+    divided,
+    first_batch,
+    is_dask,
+    is_source,
+    weights_of_part,
+)
+from sklearn_lrvb.rows.parts import BatchRows
 
 
 def described_table(estimator, X, sample_weight):
@@ -88,8 +90,8 @@ def rows_of_table(estimator, columns, X, sample_weight=None, is_training=False):
         return encoded_rows(estimator, columns, X, sample_weight, unknown, least)
     if is_source(X):
         _refuse_weights(sample_weight)
-        source = functools.partial(_encoded_batches, X, columns, unknown)
-        return BatchRows(source, origin, estimator.n_jobs, least, None)
+        batches = functools.partial(_encoded_batches, X, columns, unknown)
+        return BatchRows(X, batches, origin, estimator.n_jobs, least, None)
     if not is_training:
         given_table(X)  # scikit-learn counts columns, and does not say of one axis what to do.
         validate_data(estimator, X, skip_check_array=True, reset=False)
@@ -129,32 +131,6 @@ def _encoded_batches(X, columns, unknown):
     for number, batch in enumerate(X() if callable(X) else X):
         rows, weights = divided(batch)
         with _named_in_errors(f"Batch {number}"):
-            counts = True if weights is None else weights_of_part(weights, rows.shape[0]) > 0
-            encoded = columns.encoded(rows, unknown, counts)
-        yield encoded if weights is None else (encoded, weights)
-
-
-def joined_rows(rows, columns):
-    """The rows, equal ones as one that counts more often, if they are many and no column is numeric."""
-    if not rows.is_in_memory or any(column.kind == "numeric" for column in columns.columns):
-        return rows
-    X, weights = distinct_rows(rows.X, rows.sample_weight)
-    if len(X) > _WORTH_JOINING * rows.n_samples:
-        return rows
-    return rows_of_array(X, rows.origin, rows.n_jobs, weights, is_holed=False)
-
-
-def distinct_rows(X, sample_weight):
-    """The different rows of an array in their own order, and how often each counts: (m, P), (m,).
-
-    Parameters
-    ----------
-    X : (n, P), NaN where missing
-    sample_weight : (n,), or None for once each
-    """
-    order = np.lexsort(X.T)
-    in_order = X[order]
-    differs = (in_order[1:] != in_order[:-1]) & ~(np.isnan(in_order[1:]) & np.isnan(in_order[:-1]))
-    starts = np.flatnonzero(np.append(True, differs.any(axis=1)))
-    weights = np.ones(len(order)) if sample_weight is None else sample_weight[order]
-    return in_order[starts], np.add.reduceat(weights, starts)
+            weights = weights_of_part(weights, rows.shape[0])
+            encoded = columns.encoded(rows, unknown, True if weights is None else weights > 0)
+        yield encoded, weights

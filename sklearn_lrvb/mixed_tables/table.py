@@ -1,4 +1,4 @@
-"""Tables with columns of several kinds as one float64 array, and back.
+"""Tables with columns of several types as one float64 array, and back.
 
 `described` learns from the training table what its columns are: `TableColumns`. They turn tables like it into
 arrays with one number a value: categories become their codes 0, 1, ..., counts and numbers stay, and NaN
@@ -10,6 +10,7 @@ Conventions: n rows, P columns that are modelled, out of those that the table ha
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Number
 from typing import Any
 
@@ -17,17 +18,17 @@ import numpy as np
 from sklearn.utils.validation import _get_feature_names
 
 from sklearn_lrvb.caller_warnings import warn_caller
+from sklearn_lrvb.families import FAMILIES
+from sklearn_lrvb.mixed_tables.decoding import decoded_table
 from sklearn_lrvb.mixed_tables.given_columns import (
     LARGEST_WHOLE,
+    container_of,
     given_column,
     given_table,
     is_whole,
-    letter_of,
 )
 from sklearn_lrvb.mixed_tables.spellings import notes_of_spellings
 
-NUMBERS = "numeric", "count"
-KINDS = "numeric", "categorical", "binary", "count"
 # Columns of up to so many different whole numbers may be counts or codes: the user is told, where the table
 # has at least so many rows for each of them. In fewer rows measurements have few values, too.
 _FEW_VALUES, _ROWS_OF_FEW_VALUES = 10, 5
@@ -42,11 +43,10 @@ class Column:
     Attributes
     ----------
     name : str
-    kind : "numeric", "categorical", "binary", "count"; None where a batch does not tell, as it has no values
     place : int, which column of the table it is
-    categories : tuple, what the codes stand for; empty for numbers
-    given_kind : str or None, the kind that the user has said
-    is_declared : bool, whether the dtype lists the categories
+    given_kind : str or None, the type that the user says, a name in `FAMILIES`
+    looks_numeric : bool, whether all values are numbers, and not only categories
+    declared : tuple or None, the categories if the dtype lists them
     dtype : of NumPy, pandas or polars; None where batches differ
     n_values : float, how many values are not missing: the sum of their rows' weights
     seen : frozenset or None
@@ -54,60 +54,91 @@ class Column:
     """
 
     name: str
-    kind: str | None
     place: int
-    categories: tuple = ()
-    given_kind: str | None = None
-    is_declared: bool = False
-    dtype: Any = None
-    n_values: float = 0.0
-    seen: frozenset | None = frozenset()
+    given_kind: str | None
+    looks_numeric: bool
+    declared: tuple | None
+    dtype: Any
+    n_values: float
+    seen: frozenset | None
+
+    @cached_property
+    def holds_numbers(self):
+        """Whether values are numbers; else they are categories.
+
+        Two different numbers of which nobody has said what they are are categories: a normal distribution
+        would shrink onto one of them, in a class of its own.
+        """
+        if self.given_kind is not None:
+            return FAMILIES[self.given_kind].holds_numbers
+        has_two = self.seen is not None and len(self.seen) == 2
+        # Larger numbers may be more than two.
+        return self.looks_numeric and not (has_two and max(map(abs, self.seen)) < LARGEST_WHOLE)
+
+    @cached_property
+    def categories(self):
+        """What the codes stand for: tuple, empty of numbers."""
+        if self.holds_numbers:
+            return ()
+        if self.declared is not None:
+            return self.declared
+        are_bools = all(isinstance(value, bool) for value in self.seen)
+        if self.seen and self.seen <= {0, 1} and (are_bools or self.given_kind == "binary"):
+            # Where all say no, some could have said yes.
+            return (False, True) if are_bools else (0, 1)
+        if self.looks_numeric and self.given_kind is None:
+            return _ordered({int(value) if is_whole(value) else value for value in self.seen})
+        return _ordered(self.seen)
+
+    @cached_property
+    def kind(self):
+        """The type of the column, a name in `FAMILIES`; that of any two categories is "binary"."""
+        if self.holds_numbers:
+            return self.given_kind or "numeric"
+        return "binary" if len(self.categories) == 2 else "categorical"
+
+    @property
+    def family(self):
+        """The family of the column, a class."""
+        return FAMILIES[self.kind]
+
+    @property
+    def may_be_codes(self):
+        """Whether numbers of which nobody has said what they are may be counts or codes of categories."""
+        is_guessed = self.given_kind is None and self.holds_numbers
+        if not is_guessed or self.seen is None or len(self.seen) < 2:
+            return False
+        repeats = self.n_values >= _ROWS_OF_FEW_VALUES * len(self.seen)
+        return repeats and all(value == round(value) for value in self.seen)
 
     def __add__(self, other):
-        """The column of two batches of rows."""
+        """The column of two batches of rows. One that has no values is as the other."""
         if self.name != other.name:
             raise ValueError(
                 f"Column {self.place} is {self.name!r} in one batch and {other.name!r} in another. The "
                 "columns of all batches must be the same, in the same order."
             )
+        told = {own.looks_numeric for own in (self, other) if own.n_values or own.declared is not None}
+        if len(told) == 2 and self.given_kind is None:
+            words = ["numeric" if own.looks_numeric else own.kind for own in (self, other)]
+            raise ValueError(
+                f"Column {self.name!r} is {words[0]} in one batch and {words[1]} in another. Say what it is, "
+                f"for example {{{self.name!r}: 'categorical'}}."
+            )
+        declared = None
+        if self.declared is not None and other.declared is not None:
+            declared = tuple(dict.fromkeys(self.declared + other.declared))
         seen = None if self.seen is None or other.seen is None else self.seen | other.seen
-        kind, categories = self._common_kind(other), ()
-        is_declared = self.is_declared and other.is_declared
-        if kind in NUMBERS:
-            seen = None if seen is None or len(seen) > _FEW_VALUES else seen
-        elif is_declared:
-            categories = tuple(dict.fromkeys(self.categories + other.categories))
-        else:
-            categories = _categories(kind, seen)
-        return replace(
+        both = replace(
             self,
-            kind=_by_number(kind, categories),
-            categories=categories,
-            is_declared=is_declared,
+            looks_numeric=told == {True},
+            declared=declared,
             dtype=self.dtype if self.dtype == other.dtype else None,
             n_values=self.n_values + other.n_values,
             seen=seen,
         )
-
-    def _common_kind(self, other):
-        """The kind of both, where one that does not tell, or has no values, is as the other."""
-        kinds = {column.kind for column in (self, other) if column.n_values or column.is_declared} - {None}
-        if kinds == {"binary", "categorical"}:
-            return "categorical"
-        if len(kinds) > 1:
-            raise ValueError(
-                f"Column {self.name!r} is {self.kind} in one batch and {other.kind} in another. Say what it "
-                f"is, for example {{{self.name!r}: 'categorical'}}."
-            )
-        return next(iter(kinds), None)
-
-    def labelled(self, codes, missing):
-        """Categories of codes (n,), where NaN is missing, as array of objects."""
-        labels = np.empty(len(self.categories) + 1, dtype=object)
-        for code, category in enumerate(self.categories):
-            labels[code] = category
-        labels[-1] = missing
-        return labels[_whole_codes(codes)]
+        has_many = both.holds_numbers and seen is not None and len(seen) > _FEW_VALUES
+        return replace(both, seen=None) if has_many else both
 
 
 @dataclass(frozen=True)
@@ -137,7 +168,7 @@ class TableColumns:
     @property
     def notes(self):
         """What is doubtful about the columns, of which a fit warns: tuple of sentences."""
-        doubtful, notes = [column.name for column in self.columns if _may_be_codes(column)], ()
+        doubtful, notes = [column.name for column in self.columns if column.may_be_codes], ()
         if doubtful:
             notes = (
                 f"Columns of X with at most {_FEW_VALUES} different whole numbers are taken for "
@@ -153,7 +184,7 @@ class TableColumns:
         Raises
         ------
         ValueError
-            Where their columns differ in number, name or kind.
+            Where their columns differ in number, name or type.
         """
         if len(self.columns) != len(other.columns) or self.n_given != other.n_given:
             raise ValueError(f"One batch has {self.n_given} columns, and another {other.n_given}.")
@@ -171,9 +202,6 @@ class TableColumns:
 
     def checked(self):
         """The columns, if every one can be modelled; warns of those that say little, or may be misread.
-
-        Columns of two different numbers are categories, unless the user has said otherwise. It takes all rows
-        to know.
 
         Raises
         ------
@@ -199,9 +227,8 @@ class TableColumns:
                     f"{_listed(column.categories)}. Correct them, or let it be {{{column.name!r}: "
                     "'categorical'}."
                 )
-        columns = replace(self, columns=tuple(map(_two_numbers_as_categories, self.columns)))
-        columns._warn()
-        return columns
+        self._warn()
+        return self
 
     def _warn(self):
         if self.notes:
@@ -215,7 +242,7 @@ class TableColumns:
         many = [
             f"{c.name!r} has {len(c.categories)} in {round(c.n_values)} rows"
             for c in self.columns
-            if c.kind == "categorical"
+            if len(c.categories) > 2
             and len(c.seen) > 1
             and len(c.categories) * _LEAST_ROWS_OF_CATEGORY > c.n_values
         ]
@@ -254,8 +281,8 @@ class TableColumns:
         unseen = []
         for k, column in enumerate(self.columns):
             given = given_column(table, column.place, column.name)
-            if column.kind in NUMBERS:
-                array[:, k] = given.as_numbers(is_count=column.kind == "count")
+            if column.family.holds_numbers:
+                array[:, k] = given.as_numbers(column.family)
             else:
                 array[:, k], others = _codes(column, given, counts)
                 unseen += others
@@ -264,32 +291,8 @@ class TableColumns:
         return array
 
     def decoded(self, array):
-        """An array (n, P) of codes and numbers as a table like the training one, without ignored columns.
-
-        Whole numbers stay such where all are whole and none is missing, or the dtype has missing ones.
-
-        Returns
-        -------
-        table : DataFrame of pandas or polars, or array of floats, of objects where categories are no numbers
-        """
-        if self.container == "pandas":
-            import pandas as pd
-
-            made = [_pandas_series(column, array[:, k]) for k, column in enumerate(self.columns)]
-            table = pd.concat(made, axis=1)
-            table.columns = pd.Index(self.labels)
-            return table
-        if self.container == "polars":
-            import polars as pl
-
-            made = [_polars_series(column, array[:, k]) for k, column in enumerate(self.columns)]
-            return pl.DataFrame(dict(zip(self.labels, made, strict=True)))
-        table = np.empty(np.shape(array), dtype=object)
-        for k, column in enumerate(self.columns):
-            values = array[:, k]
-            table[:, k] = values if column.kind in NUMBERS else column.labelled(values, np.nan)
-        labels = [label for column in self.columns for label in column.categories]
-        return table.astype(np.float64) if all(isinstance(label, Number) for label in labels) else table
+        """An array (n, P) of codes and numbers as a table like the training one (`decoded_table`)."""
+        return decoded_table(self, array)
 
 
 # Learning.
@@ -348,11 +351,6 @@ def described_part(X, kinds="auto", sample_weight=None):
     return TableColumns(columns, len(names), n_rows, container_of(table), of_modelled)
 
 
-def container_of(table):
-    """The library of what `given_table` returns: "pandas", "polars" or "array"."""
-    return "polars" if hasattr(table, "get_columns") else "pandas" if hasattr(table, "iloc") else "array"
-
-
 def _names(X):
     """Names of columns as list of str, or None where X has none that scikit-learn takes."""
     labels = list(X.columns) if hasattr(X, "iloc") and hasattr(X, "columns") else []
@@ -365,34 +363,19 @@ def _names(X):
 
 def _learned(given, place, given_kind, weights):
     """What a given column tells in rows of some weights (n,), as Column."""
-    kind = given_kind or given.kind_of_rows(weights > 0)
-    if kind in NUMBERS:
-        numbers = given.as_numbers(is_count=kind == "count")
+    looks_numeric = given.looks_numeric(weights > 0)
+    family = FAMILIES[given_kind or ("numeric" if looks_numeric else "categorical")]
+    if family.holds_numbers:
+        numbers = given.as_numbers(family)
         counts = (weights > 0) & ~np.isnan(numbers)
         n_values, seen = float(weights[counts].sum()), _few_values(numbers[counts])
-        return Column(given.name, kind, place, (), given_kind, False, given.dtype, n_values, seen)
-    codes, values = given.coded()
-    n_rows = np.bincount(codes[codes >= 0], weights[codes >= 0], minlength=len(values))
-    seen = frozenset(value for value, n in zip(values, n_rows, strict=True) if n > 0)
-    categories = tuple(values) if given.is_declared else _categories(kind, seen)
-    return Column(
-        given.name,
-        _by_number(kind, categories),
-        place,
-        categories,
-        given_kind,
-        given.is_declared,
-        given.dtype,
-        float(n_rows.sum()),
-        seen,
-    )
-
-
-def _by_number(kind, categories):
-    """The kind, "binary" of any two categories: it is the same model."""
-    if kind not in ("binary", "categorical"):
-        return kind
-    return "binary" if len(categories) == 2 else "categorical"
+    else:
+        codes, values = given.coded()
+        n_rows = np.bincount(codes[codes >= 0], weights[codes >= 0], minlength=len(values))
+        n_values = float(n_rows.sum())
+        seen = frozenset(value for value, n in zip(values, n_rows, strict=True) if n > 0)
+    declared = tuple(given.values) if given.is_declared else None
+    return Column(given.name, place, given_kind, looks_numeric, declared, given.dtype, n_values, seen)
 
 
 def _few_values(numbers):
@@ -404,38 +387,20 @@ def _few_values(numbers):
     return frozenset(distinct.tolist())
 
 
-def _may_be_codes(column):
-    """Whether a column that is taken for numeric may hold counts or codes of categories."""
-    is_guessed = column.kind == "numeric" and column.given_kind is None
-    if not is_guessed or column.seen is None or len(column.seen) < 2:
-        return False
-    repeats = column.n_values >= _ROWS_OF_FEW_VALUES * len(column.seen)
-    return repeats and all(value == round(value) for value in column.seen)
-
-
-def _two_numbers_as_categories(column):
-    """The column, with categories in place of two different numbers of which nobody has said what they are.
-
-    A normal distribution would shrink onto one of them, in a class of its own.
-    """
-    is_guessed = column.kind == "numeric" and column.given_kind is None
-    has_two = is_guessed and column.seen is not None and len(column.seen) == 2
-    if not has_two or max(map(abs, column.seen)) >= LARGEST_WHOLE:  # Such numbers may be more than two.
-        return column
-    values = frozenset(int(value) if is_whole(value) else value for value in column.seen)
-    return replace(column, kind="binary", categories=_categories("binary", values), seen=values)
-
-
-def _categories(kind, values):
+def _ordered(values):
     """Values as categories in order of type and value: tuple. Numbers are one type."""
-    if kind == "binary" and values and values <= {0, 1}:  # Where all say no, some could have said yes.
-        return (False, True) if all(isinstance(value, bool) for value in values) else (0, 1)
     types = {value: "" if isinstance(value, Number) else type(value).__name__ for value in values}
     by_name = sorted(values, key=lambda value: (types[value], repr(value)))
     try:
         return tuple(sorted(by_name, key=lambda value: (types[value], value)))
     except TypeError:  # Objects without an order.
         return tuple(by_name)
+
+
+def _listed(things):
+    """The first five of some things, for a message."""
+    things = list(things)
+    return ", ".join(repr(thing) for thing in things[:5]) + ", ..." * (len(things) > 5)
 
 
 # The kinds that a user says.
@@ -465,10 +430,9 @@ def _resolved(kinds, X, names, labels):
         )
     by_place = {}
     for key, kind in kinds.items():
-        if kind not in (*KINDS, "ignore"):
-            raise ValueError(
-                f"The kind of column(s) {key!r} must be one of {_listed((*KINDS, 'ignore'))}, got {kind!r}."
-            )
+        if kind not in (*FAMILIES, "ignore"):
+            listed = ", ".join(map(repr, (*FAMILIES, "ignore")))
+            raise ValueError(f"The kind of column(s) {key!r} must be one of {listed}, got {kind!r}.")
         chosen = key(X) if callable(key) else key
         is_one = isinstance(chosen, (str, int, np.integer)) or (
             isinstance(chosen, tuple) and chosen in labels
@@ -508,15 +472,10 @@ def _codes(column, given, counts):
     codes, values = given.coded()
     code_of = {category: float(code) for code, category in enumerate(column.categories)}
     array = np.array([code_of.get(value, np.nan) for value in values] + [np.nan])[codes]
-    others = []
-    if len(values) > len(code_of) or not all(value in code_of for value in values):
-        rows = np.flatnonzero(np.isnan(array) & (codes >= 0) & counts)
-        found, first, n_rows = np.unique(codes[rows], return_index=True, return_counts=True)
-        others = [
-            (column.name, values[code], n, rows[start])
-            for code, start, n in zip(found, first, n_rows, strict=True)
-        ]
-    return array, others
+    rows = np.flatnonzero(np.isnan(array) & (codes >= 0) & counts)
+    unseen, first, n_rows = np.unique(codes[rows], return_index=True, return_counts=True)
+    others = zip(unseen, n_rows, rows[first], strict=True)
+    return array, [(column.name, values[code], n, row) for code, n, row in others]
 
 
 def _report_unseen(unseen, is_error):
@@ -533,54 +492,3 @@ def _report_unseen(unseen, is_error):
             "categorical dtype that lists all categories, or with rows that have them."
         )
     warn_caller(f"{found}. They count as missing; unknown='error' refuses them.")
-
-
-# Decoding.
-
-
-def _whole_codes(codes):
-    """Codes (n,) as integers, -1 where they are NaN."""
-    return np.where(np.isnan(codes), -1, codes).astype(np.int64)
-
-
-def _is_whole(values):
-    seen = values[~np.isnan(values)]
-    return np.array_equal(seen, np.rint(seen))
-
-
-def _pandas_series(column, values):
-    """Codes or numbers (n,) of a column as Series of the dtype that it had, where that can hold them."""
-    import pandas as pd
-
-    dtype, letter = column.dtype, letter_of(column.dtype)
-    can_miss = letter in "fO" or not isinstance(dtype, np.dtype) or not np.isnan(values).any()
-    if column.kind in NUMBERS:
-        series = pd.Series(values)
-        if letter == "i" and can_miss and _is_whole(values):
-            # Draws of small counts may be larger than a small dtype holds.
-            return series.astype("int64" if isinstance(dtype, np.dtype) else "Int64")
-        return series.astype(dtype) if letter == "f" else series
-    if column.is_declared and hasattr(dtype, "ordered"):
-        codes = _whole_codes(values)
-        return pd.Series(pd.Categorical.from_codes(codes, column.categories, ordered=dtype.ordered))
-    series = pd.Series(column.labelled(values, np.nan), dtype=object)
-    return series if dtype is None or not can_miss else series.astype(dtype)
-
-
-def _polars_series(column, values):
-    """Codes or numbers (n,) of a column as Series of the dtype that it had, where that can hold them."""
-    import polars as pl
-
-    dtype = column.dtype
-    if column.kind not in NUMBERS:
-        return pl.Series(column.labelled(values, None).tolist(), dtype=dtype, strict=False)
-    series, letter = pl.Series(values, nan_to_null=True), letter_of(dtype)
-    if letter == "i" and _is_whole(values):
-        return series.cast(int)
-    return series.cast(dtype) if letter == "f" else series
-
-
-def _listed(things):
-    """The first five of some things, for a message."""
-    things = list(things)
-    return ", ".join(repr(thing) for thing in things[:5]) + ", ..." * (len(things) > 5)

@@ -76,7 +76,8 @@ class Acceleration:
             Where the combination is not the statistics of any proper posterior.
         """
         if self._reference is None:
-            self._reference, self._complete = posterior, posterior.model.complete_information(posterior)
+            self._reference = posterior
+            self._complete = posterior.model.information(posterior).complete
         point = self._points[posterior] if posterior in self._points else self._point(posterior)
         next_point = self._point(next_posterior)
         self._points = {next_posterior: next_point}

@@ -1,9 +1,9 @@
-"""The climb of a fit: from one start or several to the optimum of the lower bound.
+"""The ascent of a fit, from a start to an optimum of the lower bound.
 
-`Race` runs an `Ascent` from every start; a `Fit` is a state on the way, with the rules of when to stop.
+A `Fit` is a state on the way, with the rules of when to stop.
 Sweeps, accelerated sweeps and Newton's steps all change the sufficient statistics s of q. EM(s) are the
 statistics after one sweep. Newton's step towards s = EM(s) is R^-1 M^-1 (EM(s) - s) in the current frames,
-R^-1 being the complete information and M the observed one (`MixtureModel.observed_information`). The Newton
+R^-1 being the complete information and M the observed one (`MixtureInformation`). The Newton
 decrement is the distance to the optimum in posterior standard deviations, and half its square the lower bound
 that is still to be gained.
 
@@ -17,46 +17,25 @@ lower bound.
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
-from math import ceil
-from operator import attrgetter
 
 import numpy as np
 
 from sklearn_lrvb.linear_response.observed_information import Definiteness
 from sklearn_lrvb.mixture.acceleration import FIXED_POINT_TOLERANCE, Acceleration
-from sklearn_lrvb.mixture.e_step import EStepResult, e_step
-from sklearn_lrvb.mixture.model import DegenerateComponentError, occupied
+from sklearn_lrvb.mixture.e_step import e_step
+from sklearn_lrvb.mixture.fit import MAX_FIRST_SWEEPS, MIN_FIRST_SWEEPS, AscentStopped, Fit
+from sklearn_lrvb.mixture.model import DegenerateComponentError
 from sklearn_lrvb.mixture.moves import Moves
 from sklearn_lrvb.mixture.search import Search
 
-_SHARE_FINISHED = 1 / 2  # Share of the starts after the first that are run to the end in any case.
-
-# A start that has been tried is run to the end, too, if it is less than so many nats below the best one. Of
-# 34 fits to tables from books ten starts found the best known optimum in 92 % without this rule, in 97 %
-# with it, and in 98 % where all are run to the end, at 1.17 and 1.39 times the cost.
-_NEAR_THE_BEST = 10.0
-_SAME_END = 1e-12  # Ends whose lower bounds differ by less, relatively, are equal up to rounding.
-MOST_ENDS = 3  # Different ends that are gone on from.
-_SAME_OPTIMUM = 1e-3  # Nats by which the lower bounds of different optima differ, at least.
-
-# Steps after which a start is compared with the others (`Race`), and distance from the fixed point, in
+# Steps after which a start is compared with the others (`MultiStart`), and distance from the fixed point, in
 # mean-field standard deviations, below which it is compared earlier.
 _TRIAL_STEPS = 20
-_TRIAL_DISTANCE = 0.1
-
-# A fit starts with plain sweeps. It makes at least the first number of them, because early sweeps gain most,
-# and at most the second number before larger steps are tried.
-_MIN_FIRST_SWEEPS = 4
-_MAX_FIRST_SWEEPS = 30
+TRIAL_DISTANCE = 0.1
 
 # First sweeps after which moves are tried. In 432 fits to iris, wine and breast cancer with "full", "tied" or
 # "diag" covariances, trying after 15 lost 3 nats at most, and after 10 up to 330.
 _FIRST_SWEEPS_BEFORE_MOVES = 15
-
-# Shift of the components in a sweep, in their own standard deviations, below which the fit is in the local
-# regime of one optimum. From further out, larger steps may end in another optimum than sweeps do.
-_LOCAL_REGIME_SHIFT = 0.03
 
 # Steps after which moves are tried again. Every 5 or 20 steps made no difference over 219 fits.
 _STEPS_BETWEEN_MOVES = 10
@@ -74,212 +53,18 @@ _HOPELESS = 4.0
 # A step that lowers the bound is tried at this many lengths, each half the last, before a sweep replaces it.
 _MAX_HALVINGS = 5
 
-# Newton steps, and accelerated sweeps under the flat prior, may not leave a component with less than this
-# share of its rows: the quadratic model of the bound is not valid so far out.
-_MIN_SHARE_KEPT = 0.1
-
 # If a matrix costs fewer products than this, it is formed. 8 products verify an optimum in most fits, and
 # error bars need the matrix anyway.
 _PRODUCTS_OF_A_PROBE = 12
 
-# A Newton step that leaves more than this share of the decrement is too slow to pay.
+# A Newton step that leaves more than this share of the decrement is too slow to pay. Where it is taken with
+# the matrix of the last step, and leaves more than the second share, a new matrix is formed.
 _SLOW_CONTRACTION = 0.4
-
-# Newton's method ends below the first decrement, where float64 shows no further gain. At a fixed point of the
-# sweeps the second is accepted. It also ends within ``tol`` of the optimum where a step neither gains nor
-# halves the decrement.
-_LEAST_DECREMENT = 1e-9
-_ACCEPTED_DECREMENT = 1e-8
+_SLOW_WITHOUT_NEW_MATRIX = 0.1
 
 # Where the smallest eigenvalue of M, relative to the complete information, is below minus this, the state
 # is a saddle and is left along the eigenvector.
 _NEGATIVE_CURVATURE = 1e-6
-
-# Round-off of the lower bound, relative to its size and the number of rows.
-_ROUND_OFF = 1e-14
-
-
-class Race:
-    """Runs a fit from several starts.
-
-    Parameters
-    ----------
-    ascent : Ascent
-    accelerated : bool, whether Newton's method and acceleration are used, or plain sweeps alone
-    progress : Progress
-
-    Attributes
-    ----------
-    ends : dict of Fit
-        The states at the end of all starts that were run to it, by their number or name: the optima found,
-        of which several may be the same.
-    """
-
-    def __init__(self, ascent, accelerated, progress):
-        self.ascent, self._accelerated, self._progress = ascent, accelerated, progress
-        self.ends = {}
-        self._to_end = ascent.newton if accelerated else ascent.coordinate_ascent
-        self._failure = None  # The error of the last start that failed.
-
-    def best(self, starts, search=None, n_first=1):
-        """The state with the highest lower bound.
-
-        The first start is run to the end, as it would be alone. The others are tried for a few steps. The
-        better half of them is run to the end, and those near the best; with plain sweeps all of them are, as
-        in scikit-learn. So the result is never worse than that of the first, or of as many first ones as
-        would be made alone.
-
-        Parameters
-        ----------
-        starts : sequence of callables (Ascent) -> Fit, the state before the first step
-        search : Moves or None, by which the climb goes on from the best of the ends
-        n_first : int, starts that are compared before the others; where there are several, those that come to
-            an optimum that is reached already are not run to its end
-
-        Returns
-        -------
-        fit : Fit
-
-        Raises
-        ------
-        DegenerateComponentError
-            Where all starts fail: the error of the last one.
-        """
-        numbered = list(enumerate(starts))
-        tried = self._compared(numbered[:n_first], once=n_first > 1)
-        if numbered[n_first:]:
-            tried |= self._compared(numbered[n_first:])
-        if not self.ends:  # A callback may have stopped the fit before any of the others was run on.
-            self.ends = {number: replace(fit, stopped=True) for number, fit in tried.items()}
-        if not self.ends:
-            raise self._failure
-        if search is not None:
-            searching = Race(replace(self.ascent, moves=search), self._accelerated, self._progress)
-            for number, end in enumerate(self.best_ends()):
-                if not self._progress.is_stopped:
-                    name = f"of the search {number}"
-                    searching._run(name, self.ends, lambda _, end=end: end)
-        return self._best_end()
-
-    def _compared(self, starts, once=False):
-        """Add the ends of some starts, pairs of a number and a callable; returns the states of the others."""
-        tried = {}  # States by the number of their start; those of starts that fail are left out.
-        for number, start in starts:
-            if self._progress.is_stopped:
-                break
-            if number > 0 and self._accelerated:
-                self._run(number, tried, start, is_trial=True)
-            else:
-                self._run(number, self.ends, start)
-        n_ends = 1 + ceil(_SHARE_FINISHED * starts[-1][0])
-        for number in sorted(tried, key=lambda number: -tried[number].lower_bound):
-            may_win = len(self.ends) < n_ends or self._is_near(tried[number])
-            if not self._progress.is_stopped and may_win and not (once and self._is_reached(tried[number])):
-                begun = tried.pop(number)
-                self._run(number, self.ends, lambda ascent, begun=begun: ascent.in_best_order(begun))
-            else:
-                self._progress.drop(number, tried[number])
-        return tried
-
-    def best_ends(self):
-        """The states at the best of the different optima found, the best first: list of Fit."""
-        ends = []
-        for fit in sorted(self.ends.values(), key=lambda fit: -fit.lower_bound):
-            if all(abs(fit.lower_bound - other.lower_bound) > _SAME_OPTIMUM for other in ends):
-                ends.append(fit)
-        return ends[:MOST_ENDS]
-
-    def best_with(self, start, name):
-        """The state with the highest lower bound, that of one more start included.
-
-        The start is tried, and run to the end if its lower bound is the highest by then; with plain sweeps it
-        is run to the end in any case.
-
-        Parameters
-        ----------
-        start : callable (Ascent) -> Fit, the state before the first step
-        name : str, how the start is reported
-
-        Returns
-        -------
-        fit : Fit
-        """
-        if self._progress.is_stopped:
-            return self._best_end()
-        if self._accelerated:
-            tried = {}
-            self._run(name, tried, start, is_trial=True)
-            if name in tried and tried[name].lower_bound > self._best_end().lower_bound:
-                self._run(name, self.ends, lambda ascent: tried[name])
-            elif name in tried:
-                self._progress.drop(name, tried[name])
-        else:
-            self._run(name, self.ends, start)
-        return self._best_end()
-
-    def _best_end(self):
-        """The best end; of ends that are equal up to rounding, that of the first start."""
-        ends = list(self.ends.values())
-        bounds = np.array(list(map(attrgetter("lower_bound"), ends)))
-        least = bounds.max() - _SAME_END * abs(bounds.max())
-        return ends[np.argmax(bounds >= least)]
-
-    def _is_near(self, fit):
-        """Whether a start that has been tried may still turn out to be the best."""
-        return fit.lower_bound > self._best_end().lower_bound - _NEAR_THE_BEST
-
-    def _is_reached(self, fit):
-        """Whether a start that has been tried is near an optimum with the lower bound of an end.
-
-        Both have their components in the best order. In another one the lower bounds would differ little.
-        """
-        if fit.distance > _TRIAL_DISTANCE or not _is_in_best_order(fit.posterior):
-            return False
-        gains = [
-            fit.lower_bound - end.lower_bound
-            for end in self.ends.values()
-            if _is_in_best_order(end.posterior)
-        ]
-        return any(-(_TRIAL_DISTANCE**2) < gain < _SAME_OPTIMUM for gain in gains)
-
-    def _run(self, name, ends, start, is_trial=False):
-        """Climb from a start, and add the state at the end to a dict, unless the climb fails.
-
-        The end is where a callback stops the climb, too.
-
-        Parameters
-        ----------
-        name : int or str, of the start
-        ends : dict, states by the name of their start
-        start : callable (Ascent) -> Fit, the state before the first step, or from which the climb goes on
-        is_trial : bool, whether it makes a few steps only
-        """
-        climb = self.ascent.trial if is_trial else self._to_end
-        report = self._progress.pause if is_trial else self._progress.end
-        self._progress.start(name)
-        try:
-            fit = start(self.ascent)
-            ends[name] = fit if fit.stopped else climb(fit)
-        except ClimbStopped as stop:
-            ends[name] = stop.fit
-        except DegenerateComponentError as error:
-            self._progress.fail(error)
-            self._failure = error
-            return
-        report(ends[name])
-
-
-def _is_in_best_order(posterior):
-    order = posterior.prior.weights.of_components.best_order(posterior.counts)
-    return np.array_equal(order, np.arange(len(order)))
-
-
-class ClimbStopped(Exception):
-    """Ends a climb at a state because a callback asked for it."""
-
-    def __init__(self, fit):
-        super().__init__("A callback stopped the fit.")
-        self.fit = replace(fit, stopped=True)
 
 
 @dataclass(frozen=True)
@@ -293,7 +78,7 @@ class Ascent:
         Lower bound still to be gained (`newton`), or gained by the last sweep (`coordinate_ascent`), below
         which the fit has converged.
     max_iter : int, largest number of steps, sweeps and Newton steps alike
-    on_step : callable(Fit) -> bool, called after every step; `ClimbStopped` is raised where it is true
+    on_step : callable(Fit) -> bool, called after every step; `AscentStopped` is raised where it is true
     moves : Moves or None, which moves between optima `newton` may make
     on_move : callable(n_iter, name), called after every move
     """
@@ -315,7 +100,7 @@ class Ascent:
         responsibilities : array or sparse array (n_samples, n_labels)
         prior : prior of a mixture
         """
-        return self.start_at(prior.model.posterior_from_responsibilities(self.rows, prior, responsibilities))
+        return self.start_at(prior.model.first_posterior(self.rows, prior, responsibilities))
 
     def start_at(self, posterior, path=()):
         """The state before the first step, at a posterior.
@@ -329,7 +114,7 @@ class Ascent:
         result = e_step(self.rows, posterior)
         fit = Fit(posterior, result, (result.lower_bound,))
         if path and abs(path[-1] - fit.lower_bound) <= fit.round_off():
-            path = path[-_MAX_FIRST_SWEEPS - 1 :]  # As many as make first sweeps unnecessary.
+            path = path[-MAX_FIRST_SWEEPS - 1 :]  # As many as make first sweeps unnecessary.
             fit = replace(fit, path=path, n_before=len(path) - 1)
         return fit
 
@@ -341,7 +126,7 @@ class Ascent:
         """The state at the end of the fit, in the coordinates of X; the same for its own result."""
         return fit
 
-    # The climbs: by plain sweeps, by everything there is, and a few steps of the latter.
+    # The ascents: by plain sweeps, by everything there is, and a few steps of the latter.
 
     def coordinate_ascent(self, fit):
         """Sweeps until the last one changes the lower bound by less than ``tol``, or is not accepted."""
@@ -360,19 +145,19 @@ class Ascent:
         """
         fit, acceleration = self._first_sweeps(fit)
         try:
-            fit = self._climb(fit, acceleration)
+            fit = self._ascended(fit, acceleration)
         except DegenerateComponentError:
             # Under an improper prior the bound rises without limit as a component empties. Sweeps may stop at
             # an optimum on the way where larger steps run on.
             at_optimum = self.coordinate_ascent(fit)
-            fit = self._climb(replace(at_optimum, converged=False), Acceleration())
+            fit = self._ascended(replace(at_optimum, converged=False), Acceleration())
         while self.moves is not None and fit.finished:
             moved = self._searched(fit)
             if moved is None:
                 break
             n_before = moved.n_iter if self.moves.searches else 0
             try:
-                fit = replace(self, max_iter=n_before + self.max_iter)._climb(moved, Acceleration())
+                fit = replace(self, max_iter=n_before + self.max_iter)._ascended(moved, Acceleration())
             except DegenerateComponentError:  # The optimum before the search stands.
                 break
         return fit
@@ -381,7 +166,7 @@ class Ascent:
         """A few steps of `newton`, enough to compare the optima that several starts lead to."""
         acceleration, moves_were_tried = Acceleration(), False
         try:
-            while fit.n_iter < min(self.max_iter, _TRIAL_STEPS) and fit.distance > _TRIAL_DISTANCE:
+            while fit.n_iter < min(self.max_iter, _TRIAL_STEPS) and fit.distance > TRIAL_DISTANCE:
                 if not fit.is_in_local_regime:
                     fit = self._sweep(fit, in_order=True)
                 elif not moves_were_tried:
@@ -409,7 +194,7 @@ class Ascent:
                 if moved is not None:
                     fit, acceleration, next_try = moved, Acceleration(), 0
                     continue
-            if fit.n_steps >= _MIN_FIRST_SWEEPS:
+            if fit.n_steps >= MIN_FIRST_SWEEPS:
                 acceleration.record(fit.distance)
             fit = self._sweep(fit, in_order=True)
         return fit, acceleration
@@ -421,7 +206,7 @@ class Ascent:
         posterior = replace(self.moves, only_with_surplus=False).in_order(fit.posterior)
         return fit if posterior is fit.posterior else self._risen(fit, posterior, 0.0) or fit
 
-    def _climb(self, fit, acceleration):
+    def _ascended(self, fit, acceleration):
         """Accelerated sweeps up to their fixed point; Newton steps there, and earlier where they pay.
 
         Moves are tried at the start, every few steps, at the fixed point, and at the end.
@@ -431,7 +216,7 @@ class Ascent:
             if not fit.finished:
                 acceleration.record(fit.distance)
             has_stalled = acceleration.has_stalled() and fit.gain <= fit.round_off()
-            at_fixed_point = fit.finished or has_stalled or fit.distance < FIXED_POINT_TOLERANCE
+            at_fixed_point = fit.finished or has_stalled or self._is_to_be_verified(fit)
             if fit.n_iter - last_tried >= (1 if at_fixed_point else _STEPS_BETWEEN_MOVES):
                 last_tried, moved = fit.n_iter, self._moved(fit, at_fixed_point)
                 if moved is not None:
@@ -446,12 +231,17 @@ class Ascent:
             solver, price = None, np.inf
             # Where Newton's method would not pay at the price of a sweep, the price is not worth asking for.
             if acceleration.newton_pays(1.0):
-                solver, price = fit.posterior.model.newton_price(self.rows, fit.posterior, fit.e_step_result)
+                solver, price = self._newton_price(fit)
             if acceleration.newton_pays(price):
                 fit, acceleration = self._newton_steps(fit, solver, price * fit.gain), Acceleration()
             else:
                 fit = self._accelerated_sweep(fit, acceleration)
         return fit if fit.finished else self._verified(fit)
+
+    def _newton_price(self, fit):
+        """The cheapest solver for a Newton step, and what the step costs with it in iterations."""
+        information = fit.posterior.model.information(fit.posterior)
+        return information.costs(self.rows, fit.e_step_result).newton_price()
 
     def _verified(self, fit):
         """The same state after the last step allowed, converged if it is within ``tol`` of an optimum.
@@ -485,19 +275,45 @@ class Ascent:
         if gain_of_sweeps is not None:
             least_gain, slow = gain_of_sweeps, _SLOW_CONTRACTION
         last_decrement = np.inf  # At the start of the last step, if M was definite there.
+        nearby = None  # M at the start of the last step, where it serves here too.
         while fit.n_iter < self.max_iter:
-            fit = fit.with_information(self.rows, solver)
+            fit = fit.with_information(self.rows, solver, nearby)
+            if nearby is not None and fit.decrement > _SLOW_WITHOUT_NEW_MATRIX * last_decrement:
+                fit, nearby = replace(fit, information=None), None
+                continue
             if fit.is_at_end(last_decrement, self.tol):
                 fit = fit.probed()
                 away = self._escaped(fit) if fit.is_indefinite else None
-                return away or self._finished(fit)
+                finished = away or self._finished(fit)
+                return finished if nearby is None else replace(finished, information=None)
             if not fit.is_indefinite and fit.decrement > slow * last_decrement:
                 break
             before, fit = fit, self._along(fit, fit.direction, -fit.round_off()) or self._sweep(fit)
             last_decrement = np.inf if before.is_indefinite else before.decrement
+            nearby = before.information if before.predicts(fit, self.tol) else None
             if before.is_indefinite and fit.gain < least_gain:
                 break
+            del before  # And its matrix, while the next one is formed.
         return fit
+
+    def _is_to_be_verified(self, fit):
+        """Whether it is time to verify an optimum: at the fixed point of the sweeps, up to round-off.
+
+        Where a matrix will do it, it is formed as soon as the lower bound can gain no more than about
+        ``tol``. A Newton step with it takes less time than the sweeps that are left.
+        """
+        if fit.distance < FIXED_POINT_TOLERANCE or not fit.is_within(self.tol, fit.distance):
+            return fit.distance < FIXED_POINT_TOLERANCE
+        return self._misses_information(fit) and self._products_for_a_matrix(fit) < _PRODUCTS_OF_A_PROBE
+
+    def _misses_information(self, fit):
+        """Whether some row may belong to several components, or has missing values."""
+        return bool(fit.e_step_result.n_alternatives or self.rows.has_holes)
+
+    def _products_for_a_matrix(self, fit):
+        """The number of products with M that cost as much as to form and factor it, a float."""
+        information = fit.posterior.model.information(fit.posterior)
+        return information.costs(self.rows, fit.e_step_result).products_for_a_matrix()
 
     def _seems_optimum(self, fit):
         """Whether a few products verify that the end of the sweeps is a strict optimum.
@@ -508,14 +324,14 @@ class Ascent:
         """
         if fit.distance > FIXED_POINT_TOLERANCE:
             return False
-        if not (fit.e_step_result.n_alternatives or self.rows.has_holes):
+        if not self._misses_information(fit):
             return True
-        model, state = fit.posterior.model, (self.rows, fit.posterior, fit.e_step_result)
-        n_products = model.solver_costs(*state).products_for_a_matrix()
+        n_products = self._products_for_a_matrix(fit)
         if n_products < _PRODUCTS_OF_A_PROBE:
             return False
-        information = model.observed_information(*state, solver="matrix_free")
-        return information.definiteness(n_products) is Definiteness.POSITIVE_DEFINITE
+        information = fit.posterior.model.information(fit.posterior)
+        observed = information.observed(self.rows, fit.e_step_result, solver="matrix_free")
+        return observed.definiteness(n_products) is Definiteness.POSITIVE_DEFINITE
 
     def _finished(self, fit):
         """The same state at the end of the fit, converged unless negative curvature was met there."""
@@ -618,7 +434,7 @@ class Ascent:
         # The comparisons are written so that NaN is a fall.
         if not result.lower_bound >= fit.lower_bound - fit.round_off():
             # So much is far from reached in most fits, and takes longer to compute.
-            relative = fit.posterior.model.round_off(fit.posterior)
+            relative = fit.posterior.model.frames(fit.posterior).round_off
             if not result.lower_bound >= fit.lower_bound - fit.round_off(relative):
                 return self._stayed(fit)
         return self._accepted(fit, posterior, result)
@@ -678,126 +494,5 @@ class Ascent:
     def _told(self, fit):
         """The state after a step, which is the last one where a callback asks for that."""
         if self.on_step(fit):
-            raise ClimbStopped(fit)
+            raise AscentStopped(fit)
         return fit
-
-
-@dataclass
-class Fit:
-    """A state of the fit, and the rules of when to go on in another way or to stop; nothing of it changes.
-
-    Attributes
-    ----------
-    posterior : the posterior of a mixture
-    e_step_result : EStepResult at the posterior
-    path : tuple of float, the lower bound at the start and after every step
-    n_before : int, steps at the head of the path that earlier fits took; at most the last 30 of them are kept
-    converged : bool
-    finished : bool, whether no further step is to be taken
-    stopped : bool, whether a callback ended the fit here
-    information : ObservedInformation at the posterior, or None
-    direction : Newton's step at the posterior, (D,), or None
-    decrement : float, Newton decrement at the posterior, or NaN
-    definiteness : Definiteness of the information, as far as computing Newton's step has determined it
-    lower_bound : float, at the posterior
-    n_steps : int, number of steps so far, including those of earlier fits that this one continues
-    n_iter : int, number of steps of this fit alone
-    is_indefinite : bool, whether negative curvature was met: M is known not to be positive definite
-    gain : float, lower bound gained by the last step; infinite before the first
-    """
-
-    posterior: object
-    e_step_result: EStepResult
-    path: tuple
-    n_before: int = 0
-    converged: bool = False
-    finished: bool = False
-    stopped: bool = False
-    information: object = None
-    direction: np.ndarray | None = None
-    decrement: float = np.nan
-    definiteness: Definiteness = Definiteness.UNDECIDED
-
-    def __post_init__(self):
-        self.lower_bound = self.path[-1]
-        self.n_steps = len(self.path) - 1
-        self.n_iter = self.n_steps - self.n_before
-        self.is_indefinite = self.definiteness is Definiteness.INDEFINITE
-        self.gain = self.path[-1] - self.path[-2] if self.n_steps else np.inf
-
-    @cached_property
-    def residual(self):
-        """EM(s) - s, (D,)."""
-        return self.posterior.residual(self.e_step_result.moments)
-
-    @cached_property
-    def distance(self):
-        """Distance from the fixed point of the sweeps, in mean-field standard deviations."""
-        return self.posterior.deviation(self.residual)
-
-    @cached_property
-    def next_posterior(self):
-        """The posterior after a sweep."""
-        return self.posterior.m_step(self.e_step_result.moments)
-
-    def round_off(self, relative=_ROUND_OFF):
-        """Differences of the lower bound below this are not significant."""
-        return relative * (abs(self.lower_bound) + self.e_step_result.moments.counts.sum())
-
-    @property
-    def is_in_local_regime(self):
-        """Whether sweeps gain less and less, and move the components little relative to their size.
-
-        Larger steps from further out would end in another optimum than sweeps do, which is worse as often as
-        it is better. One label has one optimum, and a fit whose sweeps gain nothing is at one.
-        """
-        if self.posterior.n_labels == 1 or self.gain <= self.round_off():
-            return True
-        if self.n_steps < _MIN_FIRST_SWEEPS or self.n_steps >= _MAX_FIRST_SWEEPS:
-            return self.n_steps >= _MAX_FIRST_SWEEPS
-        gains_less = self.gain < self.path[-2] - self.path[-3]
-        return gains_less and self.distance < _LOCAL_REGIME_SHIFT * np.sqrt(
-            self.e_step_result.moments.counts.sum()
-        )
-
-    def is_at_end(self, last_decrement, tol):
-        """Whether the decrement is as small as it gets, given that before the last Newton step."""
-        at_fixed_point = self.distance < FIXED_POINT_TOLERANCE
-        if self.decrement < (_ACCEPTED_DECREMENT if at_fixed_point else _LEAST_DECREMENT):
-            return True
-        has_stalled = self.decrement > 0.5 * last_decrement and self.gain <= self.round_off()
-        return has_stalled and self.is_within(tol, self.decrement)
-
-    def is_within(self, tol, distance):
-        """Whether half the square of a distance from the optimum is below ``tol``, or below round-off."""
-        return 0.5 * distance**2 < max(tol, self.round_off())
-
-    def with_information(self, rows, solver=None):
-        """The same state with the information, the step and the decrement at its posterior.
-
-        The solver counts only where there is no information yet.
-        """
-        if self.information is not None:
-            return self
-        observed_information = self.posterior.model.observed_information
-        information = observed_information(rows, self.posterior, self.e_step_result, solver=solver)
-        direction, decrement, definiteness = information.newton_step(self.residual)
-        return replace(
-            self, information=information, direction=direction, decrement=decrement, definiteness=definiteness
-        )
-
-    def probed(self):
-        """The same state, marked as indefinite where a probe of the information meets negative curvature."""
-        if not self.is_indefinite and self.information.definiteness("probe") is Definiteness.INDEFINITE:
-            return replace(self, definiteness=Definiteness.INDEFINITE)
-        return self
-
-    def loses_most_rows(self, posterior):
-        """Whether a component loses most of its rows in one step, to a given posterior.
-
-        Under a proper prior only occupied components are considered: the count of an empty one comes from the
-        tail of its density, and may change by any factor.
-        """
-        counts = self.posterior.counts
-        is_considered = self.posterior.prior.flat | occupied(counts)
-        return np.any(is_considered & (posterior.counts < _MIN_SHARE_KEPT * counts))

@@ -47,7 +47,7 @@ def e_step(rows, posterior, without=None):
     result : EStepResult
     """
     divergence = posterior.divergences.total
-    frames = posterior.model.frames_of(posterior, rows)
+    frames = posterior.model.frames(posterior, rows)
     function = functools.partial(_sums_of_block, frames, without)
     moments, evidence, n_alternatives, n_pairs = rows.total(function, frames.workload)
     moments = posterior.with_prior(frames.in_own_frames(moments))

@@ -1,13 +1,13 @@
-"""The seam between rules and arithmetic: what a kind of mixture says of its rows, prior and posterior.
+"""What the rules of fitting and answering ask of a model: of its rows, its prior and its posterior.
 
-The rules of this room, from the E-step to the climb, know components only by `MixtureModel`. They ask
-``posterior.model`` or ``prior.model``.
+The rules know components only by the classes that a `MixtureModel` lists. They ask ``posterior.model``.
 
-*Conventions.* K components, and L labels: the components and the background, if there is one. D coefficients:
-L intercepts first, and the features of all components. A prior, a posterior and the moments of rows are
-objects of the kind; the rules ask no more of them than this.
+*Conventions.* K components, and L labels: the components and the noise component, if there is one. D
+coefficients: L intercepts first, and the features of all components. The rules ask no more than this of the
+objects of a model that have no class here:
 
-* A prior: ``model``; ``flat``, whether it is improper; ``weights``, its weight prior (`weight_priors`).
+* A prior: ``model``; ``flat``, whether it is improper; ``weights``, its weight prior (`weight_priors`);
+  ``numbers``, the names of its hyperparameters.
 * A posterior, of which nothing changes: ``model``, ``prior``; ``n_components``, ``n_labels``,
   ``n_coefficients``, K, L and D; ``counts`` (K,) and ``label_counts`` (L,), the expected rows;
   ``has_scales``, whether every row has a hidden scale besides its label, so that merges lose much at first;
@@ -15,7 +15,7 @@ objects of the kind; the rules ask no more of them than this.
   ``with_prior(moments)``, moments completed by the prior; ``m_step(moments)``, the posterior that complete
   moments in its frames lead to; ``residual(moments)``, EM(s) - s (D,), from the same; ``difference(other)``,
   statistics of another posterior less its own (D,); ``after_step(change)``, the posterior whose statistics
-  differ by (D,); ``deviation(change)``, the length of that in mean-field standard deviations, a float;
+  differ by (D,); ``distance(moments)``, the length of EM(s) - s in mean-field standard deviations, a float;
   ``intercept_root`` (L, L), the lower Cholesky factor of the intercepts' mean-field covariance V, and
   ``count_response(b)``, V^-1 b, (..., L) -> (..., L);
   ``reordered(order)``, with its components in another order, int array (K,); ``padded(prior)``, with as many
@@ -27,12 +27,20 @@ objects of the kind; the rules ask no more of them than this.
   intercepts has besides, and ``count_response(intercepts)``, the counts that answer to it, (..., L) -> (...,
   L); ``with_noise(moments)``, moments of rows with what is known besides them; ``units_of_columns()`` (P,),
   by which rows are compared; ``log_volume``, twice the log of what q has besides its factors, a float.
+  ``described``, its size in words; ``n_coefficients_with(n_components)``, D of another number of components;
+  ``is_exact_alone``, whether q of one component is the exact posterior; ``products_per_row``, about how many
+  multiplications the log densities of a row take under one draw.
   ``m_step`` and ``after_step`` raise `DegenerateComponentError`.
 * Moments, sums over the rows: ``counts`` (L,); + and -.
 """
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sklearn_lrvb.linear_response.solvers import information_from_arrays
 
 # Expected number of rows below which a component counts as empty.
 _LEAST_COUNT = 0.5
@@ -47,482 +55,274 @@ class DegenerateComponentError(ValueError):
     """A component has no proper posterior: it is empty, or its covariance is singular."""
 
 
-class OfModel:
-    """What belongs to a kind of mixture: a prior, a posterior, or what takes the place of one.
+@dataclass(eq=False)
+class MixtureModel:
+    """The classes and functions by which a model does its arithmetic. Whoever adds a model writes these.
 
     Attributes
     ----------
-    model : MixtureModel, the same for all objects of a class
+    frames : callable (posterior, rows=None) -> Frames
+        The coordinates that are cheapest for a pass over some rows; without rows, those that are accurate
+        whatever the components look like.
+    first_posterior : callable (rows, prior, responsibilities) -> posterior
+        The M-step from given responsibilities, (n_samples, n_labels), dense or sparse, for the start of a
+        fit. Where there are those of the components alone, no row is noise. It may raise
+        `DegenerateComponentError`.
+    information : subclass of MixtureInformation, of a posterior
+    components : subclass of Components, of a posterior
+    split_proposals : subclass of SplitProposals
+    sample_rows : int, largest number of rows in which components to split are looked for
+    influence_functions : callable (posterior, coefficients) -> object
+        Of d targets, given rows of J M^-1, (d, D). The object has ``n_functions``, d; ``workload``, a
+        Workload; ``values(block, out)`` and ``gradients(block, out)``, which write the weight influence
+        (n, d) and the location influence (n, d, P) of a block of n rows.
+    responses_of_rows : subclass of `answers.responses.ResponsesOfRows`
+    moves_of_prior : callable posterior -> object
+        The changes of the prior by which its importance is read, to first order. The object has ``names``,
+        tuple of the m hyperparameters; ``in_words``, their changes; ``direction``, int array (n,), the
+        hyperparameter of each of n changes; ``sources(slice)``, R^-1 beta of some of them, (D, n);
+        ``beyond_coefficients(target, slice)``, changes of a target in addition to its responses, (n, d).
+        Changes of one hyperparameter are joined by the root of the sum of squares.
+    copula : callable (targets, information, with_excess=True) -> object
+        The distribution of draws whose means and covariances are those of linear response. A draw is a
+        function of its responses, which are linear functions of standard normal variables. The object has
+        ``n_normals``, int, the number of these for a draw; ``responses(normals)``, (n, n_normals) -> (n,
+        n_responses); ``draws(responses)``, of a class that is a `DrawArrays`, and its inverse
+        ``responses_of(draws)``; ``draws_of_estimates(responses)``, which vary as estimates do, linearly.
+        Without excess, weights do not have the part of their variance that is not of coefficients.
+    copula_density : subclass of `sampling.copula.CopulaDensity`
+    parameters : subclass of `sampling.draws.DrawnParameters`
+    mode_targets : tuple of str
+        Targets whose distance from the fit tells that a draw is in another mode of the posterior.
+    ways_to_fewer_unknowns : str, the end of a message, "(a) ... (b) ..."
+    way_to_fewer_features : str, in words
+    own_margins : callable (target, information) -> object as `answers.margins.FamilyMargins`
+        Of targets with `has_own_margins`, if the model has any.
+    most_sweeps : int
+        Iterations of Gibbs sampling that slow chains make before a trajectory: several where they cost less.
     """
 
-    model: ClassVar["MixtureModel"]
+    frames: Callable
+    first_posterior: Callable
+    information: type
+    components: type
+    split_proposals: type
+    sample_rows: int
+    influence_functions: Callable
+    responses_of_rows: type
+    moves_of_prior: Callable
+    copula: Callable
+    copula_density: type
+    parameters: type
+    mode_targets: tuple[str, ...]
+    ways_to_fewer_unknowns: str
+    way_to_fewer_features: str
+    own_margins: Callable | None = None
+    most_sweeps: int = 1
 
 
-class MixtureModel(ABC):
-    """A kind of mixture. It has no state: all methods are functions, which a kind assigns as they are."""
+class Frames(ABC):
+    """Coordinates in which rows are represented before anything is computed from them: *framed* rows.
 
-    # Passes over the rows.
+    Attributes
+    ----------
+    workload : Workload, numbers that a block of framed rows and its temporary arrays take
+    posterior : posterior, of frames that are accurate whatever the components look like
+    round_off : float
+        Round-off of the lower bound at most, relative to its size and the number of rows.
+    """
 
-    @staticmethod
+    round_off = 0.0
+
     @abstractmethod
-    def frames_of(posterior, rows):
-        """Frames in which rows are represented: those that are cheapest for a pass over all of them.
+    def whiten(self, block):
+        """A `RowBlock` as framed rows, n of them."""
 
-        Parameters
-        ----------
-        posterior : posterior, or what takes its place for predictions
-        rows : Rows
-
-        Returns
-        -------
-        frames : object with
-
-            * ``workload`` : Workload, numbers that a block of framed rows and its temporary arrays take;
-            * ``whiten(block)`` : a RowBlock as framed rows, n of them;
-            * ``log_densities(framed)`` : rho (L, n), the expected log densities, log weights included; and
-              what q says of the rows' scales, or None;
-            * ``with_scales(framed, scales)`` : framed rows that know them, where they are not None. Scales
-              have ``weights(counted)``, which makes weights of moments from (L, n);
-            * ``moments(framed, weights)`` : moments of the rows, given weights (L, n) of any sign;
-            * ``in_own_frames(moments)`` : the same in the frames that `own_frames` makes.
-        """
-
-    @staticmethod
     @abstractmethod
-    def own_frames(posterior):
-        """Frames that are accurate whatever the components look like, as `frames_of`; with ``posterior``."""
+    def log_densities(self, framed):
+        """rho (L, n), the expected log densities with log weights; and what q says of scales, or None."""
 
-    @staticmethod
+    def with_scales(self, framed, scales):
+        """Framed rows that know their scales, if they need them."""
+        return framed
+
     @abstractmethod
-    def of_far_rows(posterior, block, far):
-        """Responsibilities (L, n) and scores (n,) of rows of a block whose log densities overflow.
+    def moments(self, framed, weights):
+        """Moments of the rows, given weights (L, n) of any sign."""
 
-        Parameters
-        ----------
-        posterior : as in `frames_of`
-        block : RowBlock
-        far : int array (n,), places of the rows in the block
-        """
+    def in_own_frames(self, moments):
+        """The same in the frames that are accurate in any case."""
+        return moments
 
-    @staticmethod
+    # Of frames that are accurate in any case.
+
+    def features(self, framed, k):
+        """Expected features h_k of rows with label k, (F, n); the first is 1."""
+        raise NotImplementedError
+
+    def of_far_rows(self, block, far):
+        """Responsibilities (L, n) and scores (n,) of rows whose log densities overflow, int array (n,)."""
+        raise NotImplementedError
+
+
+class Components(ABC):
+    """What the components of a posterior say of merging, emptying and splitting them.
+
+    Parameters
+    ----------
+    posterior : posterior, under a proper prior for what merges and splits gain
+    """
+
+    splits_add_up = True  # Whether splits of several components can be made at once.
+    divergence_of_emptied = 0.0  # Contribution of a component without rows to the divergence from the prior.
+
+    def __init__(self, posterior):
+        self._posterior = posterior
+
+    @property
+    def has_surplus(self):
+        """Whether some component has so few rows that it may be one too many."""
+        return not occupied(self._posterior.counts).all()
+
+    @property
     @abstractmethod
-    def posterior_from_responsibilities(rows, prior, responsibilities):
-        """The posterior after an M-step from given responsibilities, for the start of a fit.
-
-        Parameters
-        ----------
-        rows : Rows
-        prior : prior
-        responsibilities : array or sparse array (n_samples, n_labels)
-            Where there are those of the components alone, no row is of the background.
-
-        Raises
-        ------
-        DegenerateComponentError
-        """
-
-    @staticmethod
-    @abstractmethod
-    def round_off(posterior):
-        """Round-off of the lower bound at most, relative to its size and the number of rows: a float."""
-
-    # The information.
-
-    @staticmethod
-    @abstractmethod
-    def complete_information(posterior):
-        """R^-1, the inverse of the coefficients' mean-field covariance: CompleteInformation of size D."""
-
-    @staticmethod
-    @abstractmethod
-    def observed_information(rows, posterior, e_step_result, n_targets=1, solver=None, hidden_values=True):
-        """M = R^-1 - G at the posterior, with the cheapest solver: ObservedInformation of size D.
-
-        Parameters
-        ----------
-        rows : Rows
-        posterior : posterior
-        e_step_result : EStepResult at the posterior
-        n_targets : int, number of right-hand sides that will be solved for
-        solver : {"primal", "dual", "matrix_free"} or None, which overrules the choice
-        hidden_values : bool, whether G has the information that missing values hide
-        """
-
-    @staticmethod
-    @abstractmethod
-    def solver_costs(rows, posterior, e_step_result):
-        """Costs of the solvers of the observed information: SolverCosts."""
-
-    @staticmethod
-    @abstractmethod
-    def newton_price(rows, posterior, e_step_result):
-        """The cheapest solver for a Newton step, and what the step costs with it in sweeps: str, float."""
-
-    # Moves between optima.
-
-    @staticmethod
-    @abstractmethod
-    def has_surplus(posterior):
-        """Whether some component has so few rows that it may be one too many: bool."""
-
-    @staticmethod
-    @abstractmethod
-    def component_statistics(posterior):
-        """The complete sufficient statistics of all components under a proper prior.
-
-        Returns
-        -------
-        statistics : object with
-
-            * ``merge_gains(merges)`` : gain of the lower bound by each merge, without the entropy of the
-              assignments that is lost: int array (n, 2), or (n, m, 2) for m disjoint merges at once -> (n,);
-              -inf where there is no merged component;
-            * ``merged_posterior(pairs)`` : the posterior where the first component of every disjoint pair
-              replaces both, and the second is at its prior, (m, 2);
-            * ``counts_after(merges)`` : counts of the labels after disjoint merges, (n, m, 2) -> (n, L);
-            * ``gains_of_weights(counts, present)`` : changes of the log evidence of the counts from present
-              ones to others, both in their best order, (..., L) -> (...).
-        """
-
-    @staticmethod
-    @abstractmethod
-    def emptied(posterior, components):
-        """The posterior with the parameters of some components, an index, at their prior, and its counts."""
-
-    @staticmethod
-    @abstractmethod
-    def own_divergences(posterior):
+    def own_divergences(self):
         """Contributions of what is every component's own to the divergence from the prior, (K,)."""
 
-    @staticmethod
+    def divergence_of_padding(self, padded):
+        """By how much the divergence grows by the empty components of a padded posterior, weights apart."""
+        n_empty = padded.n_components - self._posterior.n_components
+        return n_empty * self.divergence_of_emptied
+
     @abstractmethod
-    def divergence_of_emptied(posterior):
-        """Contribution of a component without rows to the divergence from the prior, a float."""
+    def merge_gains(self, merges):
+        """Gains of the lower bound by merges, without the entropy of the labels that is lost: (n,).
 
-    @classmethod
-    def divergence_of_padding(cls, posterior, padded):
-        """By how much the divergence from the prior grows by empty components, without their weights."""
-        n_empty = padded.n_components - posterior.n_components
-        return n_empty * cls.divergence_of_emptied(posterior)
-
-    sample_rows: ClassVar[int]  # Largest number of rows in which components to split are found.
-
-    @staticmethod
-    @abstractmethod
-    def halves(held, posterior, components):
-        """The small fits of one and of two components to the rows of one, for splits.
+        -inf where there is no merged component.
 
         Parameters
         ----------
-        held : RowsOfComponents of `search`
-        posterior : posterior, optimal for the responsibilities of the rows
-        components : list of int, those that are split
-
-        Returns
-        -------
-        halves : object with
-
-            * ``whole(rows, component)`` : the posterior of one component that holds all rows;
-            * ``starts(rows, component, whole)`` : iterator of callables, each of which makes a posterior of
-              two components that the rows are divided between;
-            * ``cost(component)`` : what the bound loses by a component more, a float, often zero.
+        merges : int array (n, 2), or (n, m, 2) for m disjoint merges at once
         """
 
-    @staticmethod
     @abstractmethod
-    def after_split(posterior, split, second):
-        """The posterior with the halves of a component in its place and in that of an empty one, the second.
+    def merged_posterior(self, pairs):
+        """The posterior where the first component of every disjoint pair, (m, 2), replaces both.
+
+        The second is at its prior.
+        """
+
+    def counts_after(self, merges):
+        """Counts of the labels after disjoint merges, (n, m, 2) -> (n, L)."""
+        return sums_after(self._posterior.label_counts, merges)
+
+    def gains_of_weights(self, counts, present):
+        """Changes of the log evidence of the counts, both in their best order: (..., L) twice -> (...)."""
+        weights = self._posterior.prior.weights
+        after, before = (
+            weights.log_evidence(np.take_along_axis(of, weights.best_order(of), axis=-1))
+            for of in (counts, present)
+        )
+        return after - before
+
+    @abstractmethod
+    def emptied(self, components):
+        """The posterior with the parameters of some components, an index, at their prior, and its counts."""
+
+    @abstractmethod
+    def after_split(self, split, second):
+        """The posterior with the two parts of a component in its place and in that of an empty one.
 
         Parameters
         ----------
-        posterior : posterior
         split : Split of `search`
-        second : int
+        second : int, the empty component
         """
 
-    @staticmethod
-    def splits_add_up(posterior):
-        """Whether splits of several components can be made at once: bool."""
-        return True
-
-    @staticmethod
-    def on_trial(posterior, component):
+    def on_trial(self, component):
         """The posterior after a merge into one component that lowers the bound at first."""
-        return posterior
+        return self._posterior
 
-    # Answers.
 
-    ways_to_fewer_unknowns: ClassVar[str]  # The end of a message: "(a) ... (b) ...".
-    way_to_fewer_features: ClassVar[str]  # In words.
+def sums_after(sums, merges):
+    """Sums over the rows of every label after disjoint merges, (n, m, 2) -> (n, ...)."""
+    after = np.repeat(sums[None], len(merges), axis=0)
+    rows, (first, second) = np.arange(len(merges))[:, None], np.moveaxis(merges, -1, 0)
+    after[rows, first] += after[rows, second]
+    after[rows, second] = 0.0
+    return after
 
-    @staticmethod
-    def described(posterior):
-        """The size of a mixture in words, such as "3 components in 2 features"."""
-        return f"{posterior.n_components} components in {posterior.n_features} features"
 
-    @staticmethod
+class SplitProposals(ABC):
+    """The small fits of one and of two components to the rows of one, of which a split is made.
+
+    Parameters
+    ----------
+    held : RowsOfComponents of `search`
+    posterior : posterior, optimal for the responsibilities of the rows
+    components : list of int, those that are split
+    """
+
     @abstractmethod
-    def features(posterior, framed, k):
-        """Expected features h_k of rows with label k, in own frames: (F, n), the first of which is 1."""
+    def whole(self, rows, component):
+        """The posterior of one component that holds all rows."""
 
-    @staticmethod
     @abstractmethod
-    def mean_field_information(posterior):
+    def starts(self, rows, component, whole):
+        """Yield callables, each of which makes a posterior of two components that divide the rows."""
+
+    def cost(self, component):
+        """What the bound loses by one component more, a float."""
+        return 0.0
+
+
+class MixtureInformation(ABC):
+    """The informations on the coefficients at a posterior: complete, missing and observed.
+
+    Parameters
+    ----------
+    posterior : posterior
+    """
+
+    def __init__(self, posterior):
+        self.posterior = posterior
+
+    @property
+    @abstractmethod
+    def complete(self):
+        """R^-1, as if the labels of all rows were known: CompleteInformation of size D."""
+
+    @property
+    def mean_field(self):
         """The inverse covariance of the coefficients under q itself: CompleteInformation."""
+        return self.complete
 
-    @staticmethod
     @abstractmethod
-    def missing_information(rows, posterior):
+    def observed(self, rows, result, n_targets=1, solver=None, hidden_values=True):
+        """M = R^-1 - G with the cheapest solver: ObservedInformation of size D.
+
+        Parameters
+        ----------
+        rows : Rows; with "matrix_free" the result keeps a reference to them
+        result : EStepResult at the posterior
+        n_targets : int, number of right-hand sides that will be solved for
+        solver : {"primal", "dual", "matrix_free"} or None, which overrules the choice
+        hidden_values : bool
+            Whether G has the information that missing values hide, besides that of unknown labels.
+        """
+
+    @abstractmethod
+    def costs(self, rows, result):
+        """What each solver of the observed information costs: SolverCosts."""
+
+    def from_arrays(self, arrays):
+        """The observed information from the arrays of its ``to_arrays``."""
+        return information_from_arrays(self.complete, arrays)
+
+    @abstractmethod
+    def missing(self, rows):
         """G of some rows, (D, D)."""
 
-    @staticmethod
-    @abstractmethod
-    def missing_columns(rows, posterior):
-        """A root of G of some rows with few columns, or None: object with len() and ``product((m, c))``."""
-
-    @staticmethod
-    @abstractmethod
-    def columns_from_arrays(posterior, arrays):
-        """The root of G that the "dual" solver has stored as arrays."""
-
-    @staticmethod
-    @abstractmethod
-    def influence_functions(posterior, coefficients):
-        """The influence functions of d targets.
-
-        Parameters
-        ----------
-        posterior : posterior
-        coefficients : (d, D), rows of J M^-1
-
-        Returns
-        -------
-        functions : object with ``n_functions``, d; ``workload``, a Workload; ``values(block, out)`` and
-            ``gradients(block, out)``, which write the weight influence (n, d) and the location influence
-            (n, d, P) of a block of n rows
-        """
-
-    @staticmethod
-    @abstractmethod
-    def responses_of_rows(information, posterior, n_rows, by_kernels=True):
-        """How the posterior responds to rows: a subclass of `uncertainty.responses.ResponsesOfRows`."""
-
-    @staticmethod
-    @abstractmethod
-    def block_statistics(posterior, framed):
-        """Statistics of rows in own frames, a subclass of `uncertainty.responses.BlockStatistics`."""
-
-    @staticmethod
-    @abstractmethod
-    def scores_at(posterior, expectation, statistics, left_out):
-        """Scores of rows with the statistics moved by left-out rows and by the responses to them: (n,).
-
-        NaN where there is no such posterior.
-
-        Parameters
-        ----------
-        posterior : posterior
-        expectation : Expectation of the rows in own frames
-        statistics : what `block_statistics` returns, or ``ResponsesOfRows.without_rows``
-        left_out : (L or m, n), weights of every row by label, and by further directions
-        """
-
-    @staticmethod
-    @abstractmethod
-    def own_margins(target, information):
-        """Margins of a target with `has_own_margins`, an object as `uncertainty.margins.FamilyMargins`."""
-
-    @staticmethod
-    @abstractmethod
-    def moves_of_prior(posterior):
-        """The moves of the prior by which its importance is read, to first order.
-
-        Returns
-        -------
-        moves : object with ``names``, tuple of the m hyperparameters; ``in_words``, their moves;
-            ``direction``, int array (n,), the hyperparameter of each of n moves; ``sources(slice)``,
-            R^-1 beta of some of them, (D, n); ``beyond_coefficients(target, slice)``, changes of a target in
-            addition to its responses, (n, d). Moves of one hyperparameter are joined by the root of the sum
-            of squares.
-        """
-
-    @staticmethod
-    @abstractmethod
-    def n_coefficients(posterior, n_components):
-        """D of a mixture of so many components of the same kind, an int."""
-
-    @staticmethod
-    @abstractmethod
-    def parts_of_direction(targets, direction):
-        """Where a direction of coefficients (D,) mostly points: name of a target, shares of labels (L,)."""
-
-    # Draws of the posterior (`mixtures.posterior_sampling`).
-
-    # Names of the targets whose distance from the fit tells that a draw is in another mode of the posterior.
-    mode_targets: ClassVar[tuple[str, ...]]
-
-    # Gibbs sweeps that slow chains make before a trajectory: several where they cost less than it.
-    most_sweeps: ClassVar[int] = 1
-
-    @staticmethod
-    @abstractmethod
-    def products_per_row(posterior):
-        """About how many multiplications the log densities of a row take under one draw: an int."""
-
-    @staticmethod
-    @abstractmethod
-    def copula(targets, information, with_excess=True):
-        """The distribution of draws whose means and covariances are those of linear response.
-
-        A draw is a function of its responses, which are linear functions of standard normal variables.
-
-        Parameters
-        ----------
-        targets : Targets
-        information : ObservedInformation, positive definite; or SamplingVariation, for draws of estimates
-        with_excess : bool, default=True
-            Whether weights have the part of their variance that is not of coefficients: not those of
-            estimates.
-
-        Returns
-        -------
-        copula : object with the following, such as a `PosteriorCopula`, which knows the weights
-
-            * ``n_normals`` : int, number of standard normal variables of a draw;
-            * ``responses(normals)`` : responses of these, (n, n_normals) -> (n, n_responses);
-            * ``draws(responses)`` : the draws of some responses, of a class that is a `DrawArrays`;
-            * ``responses_of(draws)`` : its inverse.
-        """
-
-    @staticmethod
-    def draws_of_estimates(copula, responses):
-        """Draws that are estimates, which vary linearly with the responses: DrawArrays of the kind."""
-        return copula.draws(responses)
-
-    @staticmethod
-    @abstractmethod
-    def copula_density(copula, posterior, root):
-        """The density of draws of a copula, and coordinates e that are standard normal under it.
-
-        Parameters
-        ----------
-        copula : of `copula`
-        posterior : posterior
-        root : (D, D), `ObservedInformation.root`
-
-        Returns
-        -------
-        density : object with the following, such as `CopulaDensity` for a `PosteriorCopula`
-
-            * ``root`` : (n_responses, n_responses), upper triangular, with Root Root' the covariance of the
-              responses;
-            * ``responses(normals)`` and ``normals(responses)`` : Root e from e, and back, (n, n_responses);
-            * ``log_density(normals, responses, draws)`` : that of the draws in the coordinates of
-              `log_joint`, (n,);
-            * ``slopes_of_log_ratio(normals, draws, slopes)`` : derivatives in e of log p(X, theta) less the
-              log density, from the slopes of `log_joint_and_slopes`: (n, n_responses);
-            * ``scores(target, responses)`` : first-order changes of a flat target, by its name, in its
-              standard deviations: (n, d).
-        """
-
-    @staticmethod
-    @abstractmethod
-    def parameters(posterior, origin, draws):
-        """The parameters that draws stand for: a `DrawnParameters`.
-
-        Parameters
-        ----------
-        posterior : posterior, in whose coordinates the draws are
-        origin : (P,), from where the posterior's positions are measured
-        draws : DrawArrays of the kind
-        """
-
-    @staticmethod
-    @abstractmethod
-    def draws_at(posterior, other):
-        """The parameters that another posterior reports, as one draw in the coordinates of the first."""
-
-    @staticmethod
-    @abstractmethod
-    def likelihood_of_draws(posterior, draws, log_weights):
-        """The log densities of rows under some draws: a `LikelihoodOfDraws`.
-
-        Parameters
-        ----------
-        posterior : posterior
-        draws : DrawArrays of the kind, n of them
-        log_weights : (n, L)
-        """
-
-    @staticmethod
-    @abstractmethod
-    def log_joint(rows, parameters):
-        """log p(X, theta) of draws, (n,): of rows in a `DrawnParameters`, all constants included."""
-
-    @staticmethod
-    @abstractmethod
-    def log_joint_and_slopes(rows, parameters):
-        """The same, and its derivatives in what draws hold: (n,), DrawArrays of the kind."""
-
-    @staticmethod
-    @abstractmethod
-    def draws_given_random_assignments(rows, parameters, seed, generator):
-        """A sweep of Gibbs sampling: rows are assigned to labels at random, then parameters drawn given that.
-
-        Parameters
-        ----------
-        rows : Rows, each of which counts a whole number of times
-        parameters : DrawnParameters, of n draws
-        seed : int, of the assignments, which do not depend on the blocks of rows
-        generator : numpy.random.Generator, of the parameters
-
-        Returns
-        -------
-        draws : DrawArrays of the kind
-        counts : (n, L), how often rows are assigned to each label
-        """
-
-    @staticmethod
-    def is_exact_alone(posterior):
-        """Whether q of a single component is the exact posterior, so that the lower bound is the evidence."""
-        return True
-
-    @staticmethod
-    @abstractmethod
-    def prior_numbers(prior):
-        """Names of the numbers of the prior in which the log evidence has slopes, tuple of m str."""
-
-    @staticmethod
-    @abstractmethod
-    def prior_slopes(parameters):
-        """Derivatives of the log prior density of draws in the logarithms of these numbers: (n, m)."""
-
-    @staticmethod
-    def draws_with_moved_rest(rows, parameters, generator):
-        """Draws after a move of the parameters that such a sweep leaves as they are, if there are any."""
-        return parameters.draws
-
-    @staticmethod
-    @abstractmethod
-    def component_divergences(parameters, posterior):
-        """Kullback and Leibler's divergences, doubled, of the components of draws from a fit's: (n, K, K).
-
-        Rows are the fit's components, over whose densities the expectation is; columns are those of the
-        draws. Weights are not in them.
-
-        Parameters
-        ----------
-        parameters : DrawnParameters, of n draws
-        posterior : posterior of as many components, measured from the same origin: the fit
-        """
-
-    @staticmethod
-    @abstractmethod
-    def reordered_draws(parameters, orders):
-        """The draws whose component k is component ``orders[:, k]`` of given ones: DrawArrays of the kind.
-
-        Parameters
-        ----------
-        parameters : DrawnParameters, of n draws
-        orders : int array (n, K)
-        """
+    def missing_columns(self, rows):
+        """A root of G of some rows with few columns: object with len() and ``product((m, c))``; or None."""
+        return

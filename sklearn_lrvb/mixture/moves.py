@@ -27,7 +27,7 @@ The gain of a merge follows from the lower bound as a function of the components
 with Z_w and Z the integrals over the weights and over the parameters of a component, in closed form by
 conjugacy, and H(r) the entropy of the assignments. The statistics of a component that holds the rows of two
 are their sum, less the prior that is counted twice; the other one returns to its prior. What a kind of
-mixture has to say of this is `MixtureModel.component_statistics`.
+mixture has to say of this is `Components`.
 """
 
 import functools
@@ -75,7 +75,7 @@ class Moves:
     ----------
     only_with_surplus : bool
         Whether moves wait until some component has so few rows that it may be one too many
-        (`MixtureModel.has_surplus`). Without such a component, the fit is the same as without moves.
+        (`Components.has_surplus`). Without such a component, the fit is the same as without moves.
     searches : bool
         Whether rounds of splits and trial merges follow when the fit has reached an optimum (`search`).
     """
@@ -85,7 +85,7 @@ class Moves:
 
     def may_act(self, posterior):
         """Whether moves are to be proposed from a state of the fit."""
-        return not self.only_with_surplus or posterior.model.has_surplus(posterior)
+        return not self.only_with_surplus or posterior.model.components(posterior).has_surplus
 
     def in_order(self, posterior):
         """The posterior with its components in their best order, if moves may act."""
@@ -134,9 +134,9 @@ class MoveProposals:
     def __init__(self, rows, fit):
         self._rows, self._fit = rows, fit
         self._model = fit.posterior.model
-        self._statistics = self._model.component_statistics(fit.next_posterior)
-        own_divergences = self._model.own_divergences(fit.posterior)
-        self.divergence_saved = own_divergences - self._model.divergence_of_emptied(fit.posterior)
+        self._statistics = self._model.components(fit.next_posterior)
+        self._present = self._model.components(fit.posterior)
+        self.divergence_saved = self._present.own_divergences - self._present.divergence_of_emptied
 
     def merges_or_deletion(self):
         """Yield merges that gain; if there are none, the deletion that gains most."""
@@ -154,7 +154,7 @@ class MoveProposals:
         gains = sums.log_kept + self.divergence_saved[deleted] + self.changes_of_weights(counts)
         if gains.max() > LEAST_GAIN:
             component = int(deleted[gains.argmax()])
-            without = self._model.emptied(self._fit.posterior, component)
+            without = self._present.emptied(component)
             moments = e_step(self._rows, without, without=component).moments
             try:
                 deletion = Move(f"deleted component {component}", without.m_step(moments))
@@ -231,7 +231,7 @@ class MoveProposals:
         stages = []  # The gain without entropy, the posterior, and the groups merged.
         groups = {k: (k,) for k in np.flatnonzero(occupied(posterior.counts))}  # By where their rows are.
         while 1 < len(groups) <= _MAX_COLLAPSED:
-            statistics = self._model.component_statistics(posterior)
+            statistics = self._model.components(posterior)
             pairs = np.array(list(itertools.combinations(groups, 2)))
             gains = statistics.merge_gains(pairs)
             best = gains.argmax()
@@ -292,7 +292,7 @@ def assignment_sums(rows, posterior, groups, deleted):
     -------
     sums : AssignmentSums
     """
-    frames = posterior.model.frames_of(posterior, rows)
+    frames = posterior.model.frames(posterior, rows)
     function = functools.partial(_sums_of_block, frames, groups, deleted)
     return AssignmentSums(*rows.total(function, frames.workload))
 

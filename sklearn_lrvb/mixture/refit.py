@@ -16,7 +16,7 @@ _MOST_STEPS, _TOLERANCE = 1000, 1e-6
 
 
 def refitted(rows, posterior):
-    """The optimum for some rows, climbed to from a posterior nearby: Fit.
+    """The optimum for some rows, reached from a posterior nearby: Fit.
 
     Parameters
     ----------
@@ -28,11 +28,11 @@ def refitted(rows, posterior):
     DegenerateComponentError
         Where a component is left without a proper posterior.
     """
-    return climbed(rows, posterior, posterior.prior)
+    return ascended(rows, posterior, posterior.prior)
 
 
-def climbed(rows, posterior, prior):
-    """The optimum under a prior that is climbed to from a posterior of as many components: Fit."""
+def ascended(rows, posterior, prior):
+    """The optimum under a prior that is reached from a posterior of as many components: Fit."""
     ascent = Ascent(rows, _TOLERANCE, _MOST_STEPS)
     return ascent.newton(ascent.start_at(posterior.padded(prior)))
 

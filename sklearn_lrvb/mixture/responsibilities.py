@@ -47,7 +47,7 @@ class Expectation:
 
     Attributes
     ----------
-    framed : the rows in the frames, in which densities are computed (`MixtureModel.frames_of`)
+    framed : the rows in the frames, in which densities are computed (`MixtureModel.frames`)
     responsibilities : (L, n)
     log_normalizer : (n,), log sum_k exp(rho_nk), which `score_samples` reports
     log_densities : (L, n), rho

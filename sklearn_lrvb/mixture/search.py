@@ -10,7 +10,7 @@ responsibilities stay. As a function of u, the lower bound is then that of a mix
 to the rows counted w r_k times under the same prior of the components' parameters: a small fit of its own.
 Its weights have a Dirichlet prior in place of the prior of all weights; `Search` counts the prior of all
 weights afterwards, and with it the order of sticks. What a kind of mixture has to say of this is
-`MixtureModel.halves`.
+`SplitProposals`.
 """
 
 import functools
@@ -50,7 +50,7 @@ class Search:
         self._rows, self._fit, self._posterior = rows, fit, fit.next_posterior
         self._model = self._posterior.model
         self.is_of_a_sample = rows.n_samples > self._model.sample_rows
-        self._statistics = self._model.component_statistics(self._posterior)
+        self._statistics = self._model.components(self._posterior)
         self._occupied = np.flatnonzero(occupied(self._posterior.counts))
         # The most promising merges of occupied components and their gains, the best first: (n, 2), (n,).
         pairs = self._occupied[np.stack(np.triu_indices(len(self._occupied), 1), axis=1)]
@@ -82,7 +82,7 @@ class Search:
             return
         gains = np.array([self.gain_of_split(split, empty[0]) for split in candidates])
         gaining = [candidates[i] for i in np.argsort(-gains, kind="stable") if gains[i] > LEAST_GAIN]
-        if self._model.splits_add_up(posterior) and min(len(gaining), len(empty)) > 1:
+        if self._statistics.splits_add_up and min(len(gaining), len(empty)) > 1:
             yield self.after(gaining[: len(empty)], empty)
         if gaining:
             yield self.after(gaining[:1], empty)
@@ -97,7 +97,7 @@ class Search:
 
         They are those that lose little. Where rows have scales, the gain at fixed scales is a poor guide, so
         that the best merge of every component is tried. Fitted degrees of freedom then start at a low value
-        (`MixtureModel.on_trial`): only so does the merged component let go of rows far out.
+        (`Components.on_trial`): only so does the merged component let go of rows far out.
         """
         if not self._posterior.has_scales:
             loses_little = (self._gains > -_MAX_TRIAL_LOSS) & (self._gains <= LEAST_GAIN)
@@ -109,14 +109,14 @@ class Search:
             pairs = self._pairs[np.unique(holds[:, holds.any(axis=0)].argmax(axis=0))]
         for first, second in pairs:
             merged = self._statistics.merged_posterior(np.array([[first, second]]))
-            merged = self._model.on_trial(merged, first)
+            merged = self._model.components(merged).on_trial(first)
             yield Move(f"merged components {first} and {second}", merged)
 
     def gain_of_split(self, split, empty):
         """Gain of a split whose second half takes the place of an empty component: a float."""
         present = self._posterior.label_counts
         counts = counts_after(split, empty, present[None])
-        gain = split.gain + self._model.divergence_of_emptied(self._posterior)
+        gain = split.gain + self._statistics.divergence_of_emptied
         return float(gain + self._statistics.gains_of_weights(counts, present)[0])
 
     def gains_of_swaps(self, split):
@@ -130,17 +130,17 @@ class Search:
         # The gains of merges count the weights after them; the weights after both take their place.
         gains = self._gains - statistics.gains_of_weights(merged, present)
         gains += statistics.gains_of_weights(after, present)
-        gains += split.gain + self._model.divergence_of_emptied(self._posterior)
+        gains += split.gain + self._statistics.divergence_of_emptied
         return np.where((self._pairs == split.component).any(axis=1), -np.inf, gains)
 
     def after(self, splits, empty, posterior=None):
         """The move that makes some splits, each with an empty component for its second half.
 
-        The gains of several splits add up only where `MixtureModel.splits_add_up`.
+        The gains of several splits add up only where `Components.splits_add_up`.
         """
         posterior = self._posterior if posterior is None else posterior
         for split, second in zip(splits, empty, strict=False):
-            posterior = self._model.after_split(posterior, split, second)
+            posterior = self._model.components(posterior).after_split(split, second)
         names = ", ".join(str(split.component) for split in splits)
         return Move(f"split component{'s' * (len(splits) > 1)} {names}", posterior)
 
@@ -197,7 +197,7 @@ def splits(held, posterior, components):
     splits : list of Split
     """
     components = [int(k) for k in components if held.are_enough(k)]
-    fits = posterior.model.halves(held, posterior, components)
+    fits = posterior.model.split_proposals(held, posterior, components)
     found = (_split(held.of(k), fits, k) for k in components)
     return [split for split in found if split is not None]
 
@@ -249,7 +249,7 @@ class RowsOfComponents:
     """
 
     def __init__(self, rows, posterior):
-        self._rows, frames = rows, posterior.model.own_frames(posterior)
+        self._rows, frames = rows, posterior.model.frames(posterior)
         parts = rows.map(functools.partial(_rows_held, frames), frames.workload)
         self._component, self._row, self._weight = map(np.concatenate, zip(*parts, strict=True))
 

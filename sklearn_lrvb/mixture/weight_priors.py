@@ -82,6 +82,10 @@ class BrokenStick:
         """The same prior with another concentration, alpha_0 or gamma."""
         return replace(self, prior_concentration=concentration)
 
+    def variance_of_log(self, counts, combination):
+        """Variance of a linear combination, (K,), of log pi: a float."""
+        return combination @ self.covariance_of_log(counts) @ combination
+
     def expected_log(self, counts):
         """E log pi, (..., K)."""
         return self.expected_log_at(self.concentration(counts))
@@ -296,12 +300,19 @@ class StickBreakingWeights(BrokenStick):
     def covariance_of_log(self, counts):
         """V_pi = Cov(log pi) = d E log pi / d counts, (K, K)."""
         stick, rest = self.concentration(counts)
-        own, of_rest, of_both = zeta(2.0, np.stack([stick, rest, stick + rest]))  # trigamma functions
-        earlier = self._earlier
-        cross = earlier * of_both
-        covariance = (earlier * (of_rest - of_both)) @ earlier.T - cross - cross.T
-        np.einsum("kk->k", covariance)[...] += own - of_both
+        own, of_rest, of_both = zeta(2.0, np.array([stick, rest, stick + rest]))  # trigamma functions
+        cross = self._earlier * of_both
+        covariance = (self._earlier * of_rest - cross) @ self._earlier.T - cross - cross.T
+        covariance.flat[:: len(own) + 1] += own - of_both
         return covariance
+
+    def variance_of_log(self, counts, combination):
+        # It is one of log v, log(1 - v) and of the sum that both share.
+        stick, rest = self.concentration(counts)
+        later = combination @ self._earlier
+        squares = np.square(np.array([combination, later, combination + later]))
+        own, of_rest, of_both = squares * zeta(2.0, np.array([stick, rest, stick + rest]))
+        return (own + of_rest - of_both).sum()
 
     def mean(self, counts):
         """E pi, scaled to sum to one as scikit-learn does, (K,)."""
@@ -350,10 +361,10 @@ class StickBreakingWeights(BrokenStick):
 
     def expectations(self, counts):
         """E log pi (K,), and the sum over sticks of KL(q(v_k) || p(v_k))."""
-        sticks = np.stack(self.concentration(counts), axis=-1)
+        sticks = np.array(self.concentration(counts)).T
         log_sticks = dirichlet.expected_log(sticks)
         divergences = dirichlet.kl_divergence(sticks, log_sticks, self._of_prior, self._prior_log_partition)
-        return self.log_weights(log_sticks[:, 0], log_sticks[:, 1]), divergences.sum()
+        return log_sticks[:, 0] + self._earlier @ log_sticks[:, 1], divergences.sum()
 
 
 class WeightsWithBackground(BrokenStick):

@@ -9,7 +9,7 @@ from numbers import Real
 
 import numpy as np
 
-__all__ = ["dataset", "in_arviz", "require_arviz", "require_interval", "required_pandas"]
+__all__ = ["dataset", "datasets_of_rows", "in_arviz", "require_arviz", "require_interval", "required_pandas"]
 
 
 def required_pandas(method):
@@ -81,3 +81,24 @@ def dataset(variables, coords, is_drawn=False):
         }
     attributes = {"inference_library": "sklearn-lrvb", "inference_library_version": __version__}
     return xr.Dataset(variables, coords, attributes)
+
+
+def datasets_of_rows(log_likelihood, X, sample_weight, row_numbers, feature_names):
+    """The groups about rows of a container for ArviZ: dict of xarray.Dataset, by name.
+
+    Parameters
+    ----------
+    log_likelihood : (n_draws, n_rows)
+    X : (n_rows, n_features)
+    sample_weight : (n_rows,) or None
+    row_numbers : int array (n_rows,), their places in the user's X
+    feature_names : sequence of str
+    """
+    of_rows = {"row": row_numbers}
+    groups = {
+        "log_likelihood": dataset({"X": (("row",), log_likelihood)}, of_rows, True),
+        "observed_data": dataset({"X": (("row", "feature"), X)}, {**of_rows, "feature": feature_names}),
+    }
+    if sample_weight is not None:
+        groups["constant_data"] = dataset({"sample_weight": (("row",), sample_weight)}, of_rows)
+    return groups

@@ -1,6 +1,6 @@
 """The table of `posterior_summary`: a data frame that is displayed with as many digits as are known.
 
-pandas is needed: `posterior_methods` imports this file when a table is asked for.
+pandas is needed: the method imports this file when a table is asked for.
 """
 
 import html

@@ -2,7 +2,7 @@
 
 `Rows` says what can be asked of rows. Passes over them are the same for everyone who asks, however the
 rows are stored. `is_in_memory` and `is_lazy` are for the few who have a cheaper way for rows in memory.
-`blocks` has what functions of a block get; `tables` makes arrays of a user's tables; `threads` limits the
+`blocks` has what functions of a block get; `given_rows` checks what a user passes; `threads` limits the
 threads of numerical libraries.
 """
 

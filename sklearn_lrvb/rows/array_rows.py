@@ -44,7 +44,6 @@ from sklearn_lrvb.rows.blocks import (
     sum_of_squares,
     untracked,
 )
-from sklearn_lrvb.rows.tables import counted
 from sklearn_lrvb.rows.threads import blas_threads, in_order
 
 # Rows of the matrices that a function of a block multiplies, from which on blocks go to threads. With smaller
@@ -293,17 +292,17 @@ class ArrayRows(Rows):
     # Passes over blocks, which are slices of the order in which passes go through the rows.
 
     def total(self, function, workload=None, along=None):
-        with self._passed(functools.partial(self._of_block, function, along), workload) as (_, results):
+        with self._results(functools.partial(self._of_block, function, along), workload) as results:
             return functools.reduce(added, results, None)
 
     def map(self, function, workload=None):
-        with self._passed(functools.partial(self._of_block, function, None), workload) as (_, results):
+        with self._results(functools.partial(self._of_block, function, None), workload) as results:
             return list(results)
 
     def each(self, function, shape=(), dtype=np.float64, workload=None, tracked=untracked):
         out = np.empty((self.n_samples, *shape), dtype)
-        with self._passed(functools.partial(self._put, function, out), workload) as (n_blocks, results):
-            for _ in tracked(results, n_blocks):
+        with self._results(functools.partial(self._put, function, out), workload, tracked) as results:
+            for _ in results:
                 pass
         return out
 
@@ -319,8 +318,8 @@ class ArrayRows(Rows):
         out : array (n_samples, ...), may be a memmap
         workload, tracked : as in `each`
         """
-        with self._passed(functools.partial(self._written, function, out), workload) as (n_blocks, results):
-            for _ in tracked(results, n_blocks):
+        with self._results(functools.partial(self._written, function, out), workload, tracked) as results:
+            for _ in results:
                 pass
 
     def blocks(self, bytes_each, tracked=untracked):
@@ -355,8 +354,8 @@ class ArrayRows(Rows):
         return self.patterns.places(n_rows, rows_in_batch(8 * max(per_pattern, 1)))
 
     @contextlib.contextmanager
-    def _passed(self, call, workload):
-        """Context with the number of blocks, and an iterator over ``call(place)`` of each in their order.
+    def _results(self, call, workload, tracked=None):
+        """Context with an iterator over ``call(place)`` of all blocks in their order.
 
         A bounded number of results waits at a time. Blocks go to threads where ``n_jobs`` asks for them and
         they pay, with one BLAS thread each.
@@ -366,16 +365,14 @@ class ArrayRows(Rows):
             per_pattern = per_row * self.n_features // 2
         places = self._places(rows_in_cache(per_row), per_pattern)
         n_threads = min(effective_n_jobs(self.n_jobs), len(places)) if len(places) > 1 else 1
-        if n_threads == 1:
-            yield len(places), map(call, places)
-            return
-        # The products of a block are too small for threads of BLAS, which can take ten times as long.
-        with blas_threads(1):
-            if (product or self.n_features) < _LEAST_PRODUCT_FOR_THREADS:
-                yield len(places), map(call, places)
-                return
-            with contextlib.closing(in_order(call, places, n_threads)) as results:
-                yield len(places), results
+        with contextlib.ExitStack() as stack:
+            results = map(call, places)
+            if n_threads > 1:
+                # The products of a block are too small for threads of BLAS, which can take ten times as long.
+                stack.enter_context(blas_threads(1))
+                if (product or self.n_features) >= _LEAST_PRODUCT_FOR_THREADS:
+                    results = stack.enter_context(contextlib.closing(in_order(call, places, n_threads)))
+            yield results if tracked is None else tracked(results, len(places))
 
     def _of_block(self, function, along, place):
         """A function of the block at one place, and of the block's rows of what runs along."""
@@ -416,3 +413,23 @@ def has_holes(X):
     """Whether values of an array are missing."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isnan(X.sum(dtype=np.float64)) and np.isnan(X).any())
+
+
+def counted(X, sample_weight, has_holes):
+    """Which rows count, as bool array or None for all; and their weights, or None for once each.
+
+    Rows of weight zero do not count, nor do rows without any value.
+
+    Parameters
+    ----------
+    X : array (n_rows, n_features) of float64 or float32
+    sample_weight : float64 array (n_rows,), none of them negative; or None
+    has_holes : bool, whether values may be missing
+    """
+    kept = ~np.isnan(X).all(axis=1) if has_holes else None
+    if sample_weight is not None:
+        kept = sample_weight > 0 if kept is None else kept & (sample_weight > 0)
+    if kept is not None and kept.all():
+        kept = None
+    weights = sample_weight if sample_weight is None or kept is None else sample_weight[kept]
+    return kept, None if weights is None or np.all(weights == 1) else weights

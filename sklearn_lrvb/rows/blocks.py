@@ -22,8 +22,9 @@ _MAX_ROWS = 2**14  # More rows gain nothing, and would leave threads without wor
 _BATCH_BYTES = 2**25  # memory for work that is done in batches (`batches`)
 
 
-# A callable (items, number of items) -> the same items, which notices how many of them are done.
-Tracked = Callable[[Iterable, int], Iterable]
+# A callable (items, number of items) -> the same items, which notices how many of them are done. The number
+# is a callable where it may rise.
+Tracked = Callable[[Iterable, int | Callable[[], int]], Iterable]
 
 
 def untracked(items, n_items):

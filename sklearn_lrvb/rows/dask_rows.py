@@ -1,9 +1,9 @@
 """The rows of a Dask array or data frame, wherever their chunks are.
 
 What a user passes becomes an array first, or is refused. Then every pass is a graph of its own: a task for
-every group of small chunks, and a tree of sums whose shape depends on the chunks alone, so that results do
-not depend on which worker is done first. Functions travel once to every worker, as a task that they depend
-on: so they are made again if a worker is lost.
+every group of small chunks, and a tree that combines their results, whose shape depends on the chunks alone,
+so that results do not depend on which worker is done first. Functions travel once to every worker, as a task
+that they depend on: so they are made again if a worker is lost.
 
 Dask is imported by whoever has made the collection. This file is imported then, and not before.
 """
@@ -22,10 +22,9 @@ import numpy as np
 from dask import core, delayed
 from dask.delayed import Delayed
 
-from sklearn_lrvb.rows.array_rows import rows_of_array
-from sklearn_lrvb.rows.blocks import added, untracked
-from sklearn_lrvb.rows.parts import Part, PartedRows, checked_for_holes, survey_of_part
-from sklearn_lrvb.rows.tables import named, refuse_masked, refuse_times, unmasked
+from sklearn_lrvb.rows.blocks import untracked
+from sklearn_lrvb.rows.given_rows import named, refuse_masked, refuse_times, unmasked
+from sklearn_lrvb.rows.parts import Part, PartedRows, all_rows_of_part
 from sklearn_lrvb.rows.threads import blas_threads
 
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
@@ -39,7 +38,7 @@ _ERRORS_OF_A_LOST_CLUSTER = {
     "FutureCancelledError",
     "TimeoutError",
 }
-_SUMMED_AT_ONCE = 16  # Sums that a task of the tree adds up.
+_COMBINED_AT_ONCE = 16  # Results that a task of the tree combines.
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # Parameters of mallopt in the GNU C library ...
 _DEFAULT_MMAP_THRESHOLD = 2**17  # ... and what the second one is.
@@ -179,15 +178,13 @@ class DaskRows(PartedRows):
     """
 
     is_lazy = True
+    part_name = "chunk"
 
     def __init__(self, X, sample_weight, origin, n_jobs, least_rows=1, on_pass=None):
         super().__init__(origin, n_jobs, least_rows, on_pass)
         self.X, self.dtype, self.n_features = X, X.dtype, X.shape[1]
         self._sample_weight = sample_weight
         self._n_jobs_of_part = 1  # Dask runs tasks in parallel.
-
-    def name_of_part(self, number):
-        return f"chunk {number}"
 
     def reweighted(self, factors):
         if not isinstance(factors, da.Array):
@@ -200,27 +197,29 @@ class DaskRows(PartedRows):
     # Passes.
 
     @functools.cached_property
-    def _graph(self):
-        """The tasks that make the chunks of X and of its weights: dict."""
-        weights = {} if self._sample_weight is None else _tasks_of(self._sample_weight)
-        return {**_tasks_of(self.X), **weights}
-
-    @functools.cached_property
     def _chunks(self):
-        """The keys of every chunk of X and of its weights, or None where it has none: list of pairs."""
-        keys = _keys_of_chunks(self.X)
-        weights = [None] * len(keys) if self._sample_weight is None else _keys_of_chunks(self._sample_weight)
-        return [list(pair) for pair in zip(keys, weights, strict=True)]
+        """The tasks that make the chunks of X and of its weights, and the keys of every chunk's two results.
 
-    @functools.cached_property
+        Without weights the second key is None.
+        """
+        tasks, keys = _tasks_and_keys(self.X)
+        weights = [None] * len(keys)
+        if self._sample_weight is not None:
+            tasks_of_weights, weights = _tasks_and_keys(self._sample_weight)
+            tasks = {**tasks, **tasks_of_weights}
+        return tasks, [list(pair) for pair in zip(keys, weights, strict=True)]
+
+    def _lengths(self):
+        """Number of rows of every chunk as floats, NaN where it is not known before a survey."""
+        lengths = np.array(self.X.chunks[0], dtype=float)
+        is_surveyed = np.isnan(lengths).any() and "survey" in vars(self)
+        return self.survey.lengths.astype(float) if is_surveyed else lengths
+
     def _groups(self):
         """Consecutive chunks that a task takes together: list of lists of numbers."""
-        lengths = np.array(self.X.chunks[0], dtype=float)
-        if np.isnan(lengths).any():
-            lengths = self.survey.lengths if "survey" in vars(self) else np.full(len(lengths), np.inf)
-        sizes = np.maximum(lengths, 1) * self.n_features * self.dtype.itemsize
+        sizes = np.maximum(self._lengths(), 1) * self.n_features * self.dtype.itemsize
         groups, size = [], np.inf
-        for number, own in enumerate(sizes):
+        for number, own in enumerate(np.nan_to_num(sizes, nan=np.inf)):
             if size + own > _GROUP_BYTES:
                 groups.append([])
                 size = 0.0
@@ -228,49 +227,43 @@ class DaskRows(PartedRows):
             size += own
         return groups
 
-    def _surveyed(self):
-        graph = _Graph(self._graph)
-        groups = [[self._chunks[number] for number in numbers] for numbers in self._groups]
-        survey = self._computed(
-            graph, graph.tree_of_sums([graph.add(_survey_of_group, group) for group in groups])
-        )
-        if np.isnan(self.X.chunks[0]).any():
-            vars(self).pop("_groups")  # Now the lengths are known, by which small chunks are grouped.
-        return survey
+    def _reduced(self, combine, function, along=None):
+        # Tasks are written one by one, in the form that all versions of Dask take, because a `dask.delayed`
+        # call takes longer than the scheduler needs for the task. They have names of their own, so that no
+        # scheduler takes the result of another pass for that of this one.
+        tasks, chunks = self._chunks
+        tasks, name = dict(tasks), f"lrvb-pass-{uuid.uuid4().hex}"
 
-    def _summed(self, function, along=None):
-        graph, chunks = _Graph(self._graph), self._chunks
-        if along is not None:
-            if isinstance(along, da.Array):
-                if not np.isnan(along.shape[0]):
-                    lengths = tuple(self.survey.lengths.tolist())
-                    along = along.rechunk((lengths, *[-1] * (along.ndim - 1)))
-                graph.include(_tasks_of(along))
-                keys = _keys_of_chunks(along)
-            else:
-                keys = [graph.add_value(self._rows_along(number, along)) for number in range(len(chunks))]
+        def add(task):
+            key = (name, len(tasks))
+            tasks[key] = task
+            return key
+
+        if isinstance(along, da.Array):
+            if not np.isnan(along.shape[0]):
+                lengths = tuple(self.survey.lengths.tolist())
+                along = along.rechunk((lengths, *[-1] * (along.ndim - 1)))
+            tasks_of_along, keys = _tasks_and_keys(along)
+            tasks.update(tasks_of_along)
             chunks = [[*chunk, key] for chunk, key in zip(chunks, keys, strict=True)]
-        sums = self._of_groups(graph, _sum_of_group, function, chunks)
-        return self._computed(graph, graph.tree_of_sums(sums))
+        elif along is not None:
+            chunks = [[*chunk, add(self._rows_along(number, along))] for number, chunk in enumerate(chunks)]
+        function = add(function)  # As a task it travels once to every worker.
+        results = [
+            add((functools.partial(_of_group, combine, numbers), function, [chunks[n] for n in numbers]))
+            for numbers in self._groups()
+        ]
+        combined = functools.partial(_combined, combine)
+        while len(results) > 1:
+            starts = range(0, len(results), _COMBINED_AT_ONCE)
+            results = [add((combined, results[start : start + _COMBINED_AT_ONCE])) for start in starts]
+        return self._computed(results[0], tasks)
 
-    def _listed(self, function):
-        graph = _Graph(self._graph)
-        lists = self._of_groups(graph, _list_of_group, function, self._chunks)
-        return [result for results in self._computed(graph, graph.add(list, lists)) for result in results]
-
-    def _of_groups(self, graph, of_group, function, chunks):
-        """Add a task with a function of the parts of every group; return their keys."""
-        function, keys = graph.add_value(function), []
-        for numbers in self._groups:
-            task = functools.partial(of_group, [self._described(number) for number in numbers])
-            keys.append(graph.add(task, function, [chunks[number] for number in numbers]))
-        return keys
-
-    def _computed(self, graph, key):
+    def _computed(self, key, tasks):
         """The result of a pass, by the scheduler that Dask is set to."""
         try:
             with blas_threads(1):  # Of this process, whose threads Dask may use.
-                (result,) = dask.compute(graph.delayed(key))
+                (result,) = dask.compute(Delayed(key, tasks))
         except Exception as error:
             if _is_lost(error):
                 why = str(error).partition("\n")[0]
@@ -287,9 +280,7 @@ class DaskRows(PartedRows):
     def by_array(self, function, shape=(), dtype=np.float64, tracked=untracked):
         axes = string.ascii_lowercase[1 : 1 + len(shape)]
         weights = [] if self._sample_weight is None else [self._sample_weight, "a"]
-        lengths = np.array(self.X.chunks[0], dtype=float)
-        if np.isnan(lengths).any() and "survey" in vars(self):
-            lengths = self.survey.lengths
+        lengths = self._lengths()
         # Before a survey, rows of chunks of unknown length are counted within the chunk.
         first = np.nan_to_num(np.cumsum(lengths) - lengths).astype(np.intp)
         return da.blockwise(
@@ -312,60 +303,12 @@ class DaskRows(PartedRows):
         )
 
 
-class _Graph:
-    """The graph of one pass.
-
-    It is written task by task, in the form that all versions of Dask take, because a `dask.delayed` call
-    takes longer than the scheduler needs for the task.
-
-    Parameters
-    ----------
-    tasks : dict, on whose tasks those of the pass depend
-    """
-
-    def __init__(self, tasks):
-        self._tasks = dict(tasks)
-        # Names of its own, so that no scheduler takes the result of another pass for that of this one.
-        self._name = f"lrvb-pass-{uuid.uuid4().hex}"
-        self._n_added = 0
-
-    def include(self, tasks):
-        """Add the tasks of another graph: dict."""
-        self._tasks.update(tasks)
-
-    def add(self, function, *arguments):
-        """Add a task, whose arguments are keys of other tasks or lists of such; return its key."""
-        return self.add_value((function, *arguments))
-
-    def add_value(self, value):
-        """Add a value on which tasks may depend, so that it travels once to every worker; return its key."""
-        self._n_added += 1
-        key = (self._name, self._n_added)
-        self._tasks[key] = value
-        return key
-
-    def tree_of_sums(self, keys):
-        """Add tasks that add up the results of others in a fixed order; return the key of the sum."""
-        while len(keys) > 1:
-            starts = range(0, len(keys), _SUMMED_AT_ONCE)
-            keys = [self.add(_sum_of_results, keys[start : start + _SUMMED_AT_ONCE]) for start in starts]
-        return keys[0]
-
-    def delayed(self, key):
-        """The result of a task, as a Dask collection."""
-        return Delayed(key, self._tasks)
-
-
-def _tasks_of(array):
-    """The tasks that make the chunks of an array: dict."""
-    graph = array.__dask_graph__()
+def _tasks_and_keys(array):
+    """The tasks that make the chunks of an array, dict; and the keys of these, list."""
+    graph, keys = array.__dask_graph__(), list(core.flatten(array.__dask_keys__()))
     optimized = dict(array.__dask_optimize__(graph, array.__dask_keys__()))
     # Of chunks that are there already nothing would be left.
-    return optimized if optimized.keys() >= set(_keys_of_chunks(array)) else dict(graph)
-
-
-def _keys_of_chunks(array):
-    return list(core.flatten(array.__dask_keys__()))
+    return optimized if optimized.keys() >= set(keys) else dict(graph), keys
 
 
 def _is_lost(error):
@@ -403,34 +346,19 @@ def _steady_allocator():
         mallopt(_MMAP_THRESHOLD, _DEFAULT_MMAP_THRESHOLD)
 
 
-def _sum_of_results(results):
-    """Sum of results of other tasks, which stay as they are: Dask may need them again."""
-    return functools.reduce(added, results[1:], copy.deepcopy(results[0]))
+def _combined(combine, results):
+    """Results of other tasks combined, which stay as they are: Dask may need them again."""
+    return functools.reduce(combine, results[1:], copy.deepcopy(results[0]))
 
 
 @_steady_allocator()
-def _survey_of_group(chunks):
-    return functools.reduce(added, (survey_of_part(np.asarray(X), weights) for X, weights in chunks))
-
-
-@_steady_allocator()
-def _sum_of_group(described, function, chunks):
-    return functools.reduce(added, _results_of_group(described, function, chunks))
-
-
-@_steady_allocator()
-def _list_of_group(described, function, chunks):
-    return list(_results_of_group(described, function, chunks))
-
-
-def _results_of_group(described, function, chunks):
-    for attributes, (X, weights, *along) in zip(described, chunks, strict=True):
-        yield function(Part(np.asarray(X), weights, *attributes), *along)
+def _of_group(combine, numbers, function, chunks):
+    """A function of the chunks of a group, whose numbers are given, combined."""
+    parts = (Part(number, np.asarray(X), *own) for number, (X, *own) in zip(numbers, chunks, strict=True))
+    return functools.reduce(combine, map(function, parts))
 
 
 @_steady_allocator()
 def _each_of_chunk(X, first, sample_weight=None, *, function, origin, of_no_rows):
-    has_holes = checked_for_holes(X, sample_weight, "a chunk of X")
-    if not len(X):
-        return of_no_rows
-    return function(rows_of_array(X, origin, 1, sample_weight, int(first[0]), has_holes), tracked=untracked)
+    rows = all_rows_of_part("a chunk of X", X, sample_weight, origin, 1, int(first[0]))
+    return function(rows, tracked=untracked) if len(X) else of_no_rows

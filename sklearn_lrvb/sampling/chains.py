@@ -170,7 +170,7 @@ class Scans:
         sampler, draws = self._sampler, chains.draws
         for _ in range(self.n_sweeps):
             parameters, seed = sampler.parameters(draws), int(generator.integers(2**63))
-            draws, _ = sampler.model.draws_given_random_assignments(self._rows, parameters, seed, generator)
+            draws, _ = parameters.given_random_assignments(self._rows, seed, generator)
         with np.errstate(all="ignore"):
             responses = sampler.copula.responses_of(draws)
             normals = sampler.density.normals(np.nan_to_num(responses))

@@ -74,6 +74,11 @@ class DrawnParameters(ABC):
         """pi, scaled to sum to one: (n, L)."""
         return np.exp(self.log_shares)
 
+    @staticmethod
+    @abstractmethod
+    def draws_at(posterior, other):
+        """What another posterior reports, as one draw in the coordinates of the first: DrawArrays."""
+
     @abstractmethod
     def reported(self):
         """Draws in the shapes of the estimator's attributes, by target: dict of ndarray."""
@@ -84,3 +89,61 @@ class DrawnParameters(ABC):
 
     def require_moments(self, target, values):  # noqa: B027  (most targets have moments)
         """Raise an error where draws of a target, flat values (n, d), say that it has no moments."""
+
+    # The joint density with the rows.
+
+    @abstractmethod
+    def likelihood(self, log_weights):
+        """The log densities of rows under the draws, given log weights (n, L): a `LikelihoodOfDraws`."""
+
+    @abstractmethod
+    def log_joint(self, rows):
+        """log p(X, theta), all constants included: (n,)."""
+
+    @abstractmethod
+    def log_joint_and_slopes(self, rows):
+        """The same, and its derivatives in what draws hold: (n,), DrawArrays."""
+
+    @abstractmethod
+    def prior_slopes(self):
+        """Derivatives of the log prior density in the logarithms of the prior's ``numbers``: (n, m)."""
+
+    # An iteration of Gibbs sampling.
+
+    @abstractmethod
+    def given_random_assignments(self, rows, seed, generator):
+        """Draws of the parameters given labels of the rows, which are drawn given the parameters.
+
+        Parameters
+        ----------
+        rows : Rows, each of which counts a whole number of times
+        seed : int, of the labels, which do not depend on the blocks of rows
+        generator : numpy.random.Generator, of the parameters
+
+        Returns
+        -------
+        draws : DrawArrays
+        counts : (n, L), how often rows have each label
+        """
+
+    def with_moved_rest(self, rows, generator):
+        """Draws after a step of the parameters that Gibbs sampling leaves as they are, if there are any."""
+        return self.draws
+
+    # The order of the components.
+
+    @abstractmethod
+    def divergences_from(self, posterior):
+        """Kullback and Leibler's divergences, doubled, of the components from those of a fit: (n, K, K).
+
+        Rows are the fit's components, over whose densities the expectation is; columns are those of the
+        draws. Weights are not in them.
+
+        Parameters
+        ----------
+        posterior : posterior of as many components, measured from the same origin: the fit
+        """
+
+    @abstractmethod
+    def reordered(self, orders):
+        """The draws whose component k is component ``orders[:, k]``, int array (n, K): DrawArrays."""

@@ -206,7 +206,7 @@ def seconds_of_exact(posterior, n_rows, state):
     n_rows : int
     state : str, that of `Verdict`
     """
-    size = n_rows * posterior.model.products_per_row(posterior)
+    size = n_rows * posterior.products_per_row
     return size * N_CHAINS * _PASSES[state] / _PRODUCTS_A_SECOND
 
 

@@ -52,7 +52,7 @@ def in_mode(parameters, uncertainty):
     changed = np.flatnonzero((orders != np.arange(n_components)).any(axis=1))
     if len(changed):
         others = parameters.with_draws(draws[changed])
-        draws = draws.replaced(changed, posterior.model.reordered_draws(others, orders[changed]))
+        draws = draws.replaced(changed, others.reordered(orders[changed]))
         parameters = parameters.with_draws(draws)
     is_away = np.zeros(len(draws), dtype=bool)
     for name in posterior.model.mode_targets:
@@ -98,7 +98,7 @@ def _divergences(parameters, posterior):
     shares, of_background = np.split(counts / counts.sum(), [n_components])
     own, others = np.split(parameters.log_weights, [n_components], axis=1)
     factors = _TIE_BREAK * np.arange(n_components) - 2.0 * shares
-    costs = posterior.model.component_divergences(parameters, posterior)
+    costs = parameters.divergences_from(posterior)
     costs = shares[:, None] * costs + xlogy(2.0 * shares, shares)[:, None]
     costs += factors[:, None] * own[:, None, :]
     gaps = xlogy(of_background, of_background) - of_background * others

@@ -62,8 +62,8 @@ def deviations_of_rows(rows, parameters, function, shape=(), tracked=untracked):
     shape, tracked : as in `Rows.each`
     """
     posterior = parameters.posterior
-    frames = posterior.model.own_frames(posterior)
-    likelihood = posterior.model.likelihood_of_draws(posterior, parameters.draws, parameters.log_shares)
+    frames = posterior.model.frames(posterior)
+    likelihood = parameters.likelihood(parameters.log_shares)
     of_block = partial(_deviations_of_block, frames, likelihood, function)
     return rows.each(of_block, shape, workload=likelihood.workload, tracked=tracked)
 
@@ -86,26 +86,17 @@ def scores(log_densities):
 
 def log_likelihood(rows, parameters):
     """Log likelihood of all rows together under every draw, (n_draws,)."""
-    batches_of_draws = _in_batches(parameters, parameters.log_weights)
-    return np.concatenate(
-        [rows.total(likelihood.sums, likelihood.workload) for _, likelihood in batches_of_draws]
-    )
+    return np.concatenate(_totals(rows, parameters, LikelihoodOfDraws.sums))
 
 
 def expected_counts(rows, parameters):
     """Expected number of rows with every label under every draw, (n_draws, L)."""
-    batches_of_draws = _in_batches(parameters, parameters.log_weights)
-    return np.concatenate(
-        [rows.total(likelihood.counts, likelihood.workload) for _, likelihood in batches_of_draws]
-    )
+    return np.concatenate(_totals(rows, parameters, LikelihoodOfDraws.counts))
 
 
 def log_likelihood_and_moments(rows, parameters):
     """Log likelihood (n_draws,), and sums of responsibility times the statistics (n_draws, L, F)."""
-    batches_of_draws = _in_batches(parameters, parameters.log_weights)
-    parts = [
-        rows.total(likelihood.sums_and_moments, likelihood.workload) for _, likelihood in batches_of_draws
-    ]
+    parts = _totals(rows, parameters, LikelihoodOfDraws.sums_and_moments)
     return tuple(map(np.concatenate, zip(*parts, strict=True)))
 
 
@@ -129,15 +120,21 @@ def moments_of_random_assignments(rows, parameters, seed):
     )
 
 
+def _totals(rows, parameters, function):
+    """Totals over the rows of ``function(likelihood, block)``, of every batch of draws: list."""
+    return [
+        rows.total(partial(function, likelihood), likelihood.workload)
+        for _, likelihood in _in_batches(parameters, parameters.log_weights)
+    ]
+
+
 def _in_batches(parameters, log_weights):
     """Yield slices of the draws whose coefficients fit into memory, and their `LikelihoodOfDraws`."""
-    posterior = parameters.posterior
-    bytes_each = 2 * 8 * posterior.n_coefficients * DRAWS_OF_STREAM
+    bytes_each = 2 * 8 * parameters.posterior.n_coefficients * DRAWS_OF_STREAM
     n_streams = -(-len(parameters.draws) // DRAWS_OF_STREAM)
     for streams in batches(n_streams, bytes_each):
         batch = slice(streams.start * DRAWS_OF_STREAM, streams.stop * DRAWS_OF_STREAM)
-        draws, own_weights = parameters.draws[batch], log_weights[batch]
-        yield batch, posterior.model.likelihood_of_draws(posterior, draws, own_weights)
+        yield batch, parameters.with_draws(parameters.draws[batch]).likelihood(log_weights[batch])
 
 
 class LikelihoodOfDraws(ABC):

@@ -2,6 +2,7 @@
 
 Results must not depend on how rows are divided into blocks, nor on which thread or process has a block.
 Philox's generator can start anywhere in its sequence: every row of every draw has its own place there.
+`RandomLabels` are the labels themselves; likelihoods sum over the rows that are assigned to each.
 
 *Conventions.* L labels: the components, and the background if there is one.
 """
@@ -11,6 +12,8 @@ from functools import cached_property
 
 import numpy as np
 from scipy.special import gammaincinv, ndtri
+
+from sklearn_lrvb.rows import Workload
 
 DRAWS_OF_STREAM = 16  # Draws whose random numbers are made together, by one generator.
 _NUMBERS_AT_A_TIME = 4  # Random numbers that Philox makes at each count.
@@ -42,6 +45,13 @@ class UniformStream:
         philox = np.random.Philox(key=self.seed)
         return philox, np.random.Generator(philox), philox.state
 
+    def _generator_at(self, *counter):
+        """The generator of numbers, which goes on from four numbers that say where."""
+        philox, generator, state = self._philox
+        state["state"]["counter"][:] = counter
+        philox.state = state
+        return generator
+
     def numbers(self, n_draws, start, n_rows, repetition=0):
         """Random numbers of consecutive rows, (n_draws, n_rows).
 
@@ -50,24 +60,21 @@ class UniformStream:
         start : int, number of the first row
         repetition : int, to have different numbers for the same rows
         """
-        uniforms, (philox, generator, state) = np.empty((n_draws, n_rows)), self._philox
+        uniforms = np.empty((n_draws, n_rows))
         place = start * (DRAWS_OF_STREAM // _NUMBERS_AT_A_TIME)
         for begin in range(0, n_draws, DRAWS_OF_STREAM):
-            state["state"]["counter"][:] = place, self.first + begin, repetition, 0
-            philox.state = state
+            generator = self._generator_at(place, self.first + begin, repetition, 0)
             numbers = generator.random((n_rows, DRAWS_OF_STREAM))
             uniforms[begin : begin + DRAWS_OF_STREAM] = numbers.T[: n_draws - begin]
         return uniforms
 
     def counts(self, weight, shares, row):
         """How often a row is assigned to labels of some shares: int, (n_draws, L), int -> (n_draws, L)."""
-        counts, (philox, generator, state) = np.empty(shares.shape), self._philox
+        counts = np.empty(shares.shape)
         for begin in range(0, len(shares), DRAWS_OF_STREAM):
             # The last of the counter's numbers keeps these apart from those of `numbers`.
-            state["state"]["counter"][:] = 0, self.first + begin, row, 2
-            philox.state = state
             some = slice(begin, begin + DRAWS_OF_STREAM)
-            counts[some] = generator.multinomial(weight, shares[some])
+            counts[some] = self._generator_at(0, self.first + begin, row, 2).multinomial(weight, shares[some])
         return counts
 
     def numbers_of_block(self, n_draws, block, repetition=0):
@@ -87,14 +94,11 @@ class UniformStream:
         n_each : int
         repetition : int, to have different numbers for the same rows
         """
-        philox, generator, state = self._philox
         place = self.first * n_each // _NUMBERS_AT_A_TIME
         uniforms = np.empty((len(rows), n_draws, n_each))
         for row, own in zip(rows, uniforms, strict=True):
             # The last of the counter's numbers keeps these apart from those of `numbers`.
-            state["state"]["counter"][:] = place, row, repetition, 1
-            philox.state = state
-            generator.random(out=own)
+            self._generator_at(place, row, repetition, 1).random(out=own)
         return uniforms
 
     def numbers_of_holes(self, n_draws, block, repetition=0, n_uniforms=1):
@@ -245,3 +249,64 @@ def gamma_variables(shapes, uniforms):
     found = size * safe
     found[rejected] = gammaincinv(np.broadcast_to(shapes, found.shape)[rejected], other[rejected])
     return found
+
+
+class RandomLabels:
+    """Labels to which rows are assigned at random, once for every draw of the parameters.
+
+    The draws may be those of several posteriors, each with a number of components of its own: *sources*.
+    Labels are the numbers of the components, and -1 for the background.
+
+    Parameters
+    ----------
+    sources : list of DrawnParameters, measured from the same origin
+    seed : int
+        The same seed gives a row the same labels, whatever the blocks of rows.
+    repetition : int, to have different labels for the same rows
+    """
+
+    def __init__(self, sources, seed, repetition=0):
+        self._likelihoods = [source.likelihood(source.log_weights) for source in sources]
+        self._n_components = [source.posterior.n_components for source in sources]
+        self._seed, self._repetition = seed, repetition
+        workloads = zip(*(likelihood.workload for likelihood in self._likelihoods), strict=True)
+        self.workload = Workload(*map(max, workloads))
+
+    def assigned(self, block):
+        """Yield the assignments of the rows of a block, some draws at a time.
+
+        Yields
+        ------
+        draws : slice, which d of the draws of all sources, these one after another
+        labels : int array (L,), the labels under these draws
+        assigned : (L, d, n), ones and zeros
+        """
+        first = 0
+        for number, likelihood in enumerate(self._likelihoods):
+            for batch, _, log_densities in likelihood.in_batches(block):
+                n_labels, n_draws, _ = log_densities.shape
+                stream = UniformStream(self._seed + number, batch.start)
+                if block.holes is None:
+                    uniforms = stream.numbers_of_block(n_draws, block, self._repetition)
+                else:
+                    own = stream.numbers_of_rows(n_draws, block.numbers, 1, self._repetition)
+                    uniforms = own[:, :, 0].T
+                labels = np.arange(n_labels)
+                labels[self._n_components[number] :] = -1
+                draws = slice(first, first + n_draws)
+                yield draws, labels, assigned_once(exponentials(log_densities)[0], uniforms)
+                first += n_draws
+
+    def labels(self, block):
+        """The labels of a block's rows, the draws of all sources one after another: (n_draws, n)."""
+        parts = self.assigned(block)
+        return np.concatenate([np.tensordot(labels, assigned, 1) for _, labels, assigned in parts])
+
+
+def label_draws(rows, sources, seed):
+    """Labels of rows in memory under every draw of all sources, int array (n_draws, n_samples)."""
+    random_labels, n_draws = RandomLabels(sources, seed), sum(len(source.draws) for source in sources)
+    n_components = max(source.posterior.n_components for source in sources)
+    dtype = np.min_scalar_type(-n_components)  # int8 up to 128 components.
+    labels = rows.each(random_labels.labels, (n_draws,), dtype, random_labels.workload)
+    return np.ascontiguousarray(labels.T)

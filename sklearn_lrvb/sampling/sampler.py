@@ -149,7 +149,7 @@ class PosteriorSampler:
                 normals = random_state.standard_normal((batch.stop - batch.start, n_responses))
                 responses = self.density.responses(normals)
                 draws = self.copula.draws(responses)
-                log_joints = self.model.log_joint(rows, self.parameters(draws))
+                log_joints = self.parameters(draws).log_joint(rows)
                 parts.append((draws, log_joints - self.density.log_density(normals, responses, draws)))
         draws, log_ratios = zip(*parts, strict=True)
         weights = ImportanceWeights(np.concatenate(log_ratios))
@@ -165,7 +165,7 @@ class PosteriorSampler:
                     responses = self.copula.responses_of(some)
                     normals = self.density.normals(np.nan_to_num(responses))
                     log_density = self.density.log_density(normals, responses, some)
-                log_joint = self.model.log_joint(rows, self.parameters(some))
+                log_joint = self.parameters(some).log_joint(rows)
                 is_near = np.isfinite(log_density) & np.isfinite(responses).all(axis=1)
                 parts.append(np.where(is_near, log_joint - log_density, np.inf))
         return np.concatenate(parts)
@@ -174,7 +174,7 @@ class PosteriorSampler:
         """Log ratios r (n,) of draws at some normals, the slopes of r (n, n_responses), and the draws."""
         responses = self.density.responses(normals)
         draws = self.copula.draws(responses)
-        log_joint, slopes = self.model.log_joint_and_slopes(rows, self.parameters(draws))
+        log_joint, slopes = self.parameters(draws).log_joint_and_slopes(rows)
         slopes = self.density.slopes_of_log_ratio(normals, draws, slopes)
         return log_joint - self.density.log_density(normals, responses, draws), slopes, draws
 

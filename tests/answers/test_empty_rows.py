@@ -31,6 +31,7 @@ def assert_have_no_influence(fit, X, empty, targets):
     assert_allclose(fit.loo_score_samples(X)[empty], fit.score_samples(X)[empty], rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.* move the fit further than one step")
 @pytest.mark.parametrize("model", few_of(MODELS), ids=model_id)
 def test_empty_rows_do_nothing_to_clusters(model):
@@ -41,6 +42,7 @@ def test_empty_rows_do_nothing_to_clusters(model):
     assert_array_equal(heavy.means_, fit.means_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mixed", "surplus", "one class"])
 def test_empty_rows_do_nothing_to_classes(name):
     problem, fit = classes.PROBLEMS[name], classes.fitted(name)

@@ -205,6 +205,7 @@ def groups_strata(groups):
     return np.asarray(groups) % 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_this_thread")
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_rows_in_batches_and_on_dask(covariance_type):
@@ -223,6 +224,7 @@ def test_rows_in_batches_and_on_dask(covariance_type):
             assert_equal_to_rounding(found, one)
 
 
+@pytest.mark.slow
 def test_order_names_blocks_and_threads_do_not_matter(monkeypatch):
     estimator, groups = fitted(MODELS[0]), np.arange(len(X)) % 37
     expected = everything(estimator, X, groups)
@@ -403,6 +405,7 @@ def test_components_without_rows_are_named():
         assert own["sd"].max() < 0.01 * summary["sd"].max()
 
 
+@pytest.mark.slow
 def test_intervals_by_groups_stand_beside_those_of_the_posterior():
     display = PosteriorIntervalDisplay.from_estimator(
         fitted(MODELS[0]), X, methods=("lrvb", "auto", "bootstrap"), groups=NAMES, n_draws=20, random_state=0
@@ -416,6 +419,7 @@ def test_intervals_by_groups_stand_beside_those_of_the_posterior():
 # The bootstrap.
 
 
+@pytest.mark.slow
 def test_the_bootstrap_agrees_with_the_sandwich():
     rng = np.random.default_rng(3)
     groups = np.repeat(np.arange(150), 4)
@@ -460,8 +464,8 @@ def test_resamples_have_the_variance_of_independent_groups():
     asked = {"target": "means", "groups": groups, "strata": strata}
     asked["strata_sizes"] = {stratum: 4 + stratum % 3 for stratum in range(20)}
     expected = estimator.get_posterior_covariance(**asked)
-    found = estimator.get_posterior_covariance(**asked, method="bootstrap", n_draws=800, random_state=0)
-    np.testing.assert_allclose(found, expected, rtol=0.15)
+    found = estimator.get_posterior_covariance(**asked, method="bootstrap", n_draws=300, random_state=0)
+    np.testing.assert_allclose(found, expected, rtol=0.25)
 
 
 def test_resamples_that_lose_a_component_are_left_out():
@@ -555,6 +559,7 @@ def test_other_bad_requests():
         weighted.posterior_summary(groups=NAMES)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_this_thread")
 def test_labels_on_dask():
     estimator, labels = fitted(MODELS[0]), pd.Series(np.arange(len(X)) % 37)

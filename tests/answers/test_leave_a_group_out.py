@@ -25,9 +25,9 @@ from holed_rows import holed
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 
+from sklearn_lrvb.answers import deletion
 from sklearn_lrvb.answers.leave_group_out import scores_without_group
-from sklearn_lrvb.estimators import influence_methods
-from sklearn_lrvb.gaussian.information.observed_information import observed_information
+from sklearn_lrvb.gaussian.information.observed_information import GaussianInformation
 from sklearn_lrvb.mixture import refit
 from sklearn_lrvb.mixture.e_step import e_step
 from sklearn_lrvb.mixture.prediction import scores_of_rows
@@ -55,8 +55,8 @@ def error(found, truth):
 
 def without_refits(monkeypatch):
     """Have one step do for all rows and groups, without a warning."""
-    monkeypatch.setattr(influence_methods, "WORTH_A_REFIT", np.inf)
-    monkeypatch.setattr(influence_methods, "ROUGH", np.inf)
+    monkeypatch.setattr(deletion, "WORTH_A_REFIT", np.inf)
+    monkeypatch.setattr(deletion, "ROUGH", np.inf)
 
 
 def patients(n_groups, n_each, seed, by_row=False, distance=3.0):
@@ -76,6 +76,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_scores_are_those_of_refits(setting, monkeypatch):
     rows, groups = SETTINGS[setting]
@@ -92,7 +93,7 @@ def newton_scores(estimator, rows, left_out):
     posterior = posterior_of(estimator)
     others = rows.selected(~left_out, None if rows.sample_weight is None else rows.sample_weight[~left_out])
     result = e_step(others, posterior)
-    information = observed_information(others, posterior, result, solver="primal")
+    information = GaussianInformation(posterior).observed(others, result, solver="primal")
     step = information.newton_step(posterior.residual(result.moments)).step
     return scores_of_rows(rows.selected(left_out), posterior.after_step(step))
 
@@ -140,6 +141,7 @@ def test_groups_of_one_row_are_rows(model, solver, monkeypatch):
     np.testing.assert_allclose(found, expected, rtol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_they_depend_on_neither_batches_nor_threads_nor_names(covariance_type, monkeypatch):
     X, rng = np.concatenate([holed(60), np.full((3, 3), np.nan)]), np.random.default_rng(0)
@@ -165,6 +167,7 @@ def test_they_depend_on_neither_batches_nor_threads_nor_names(covariance_type, m
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", few_of(MODELS)[::3], ids=model_id)
 def test_weights_count_like_copies(model):
     X, rng = overlapping(80), np.random.default_rng(3)
@@ -221,12 +224,13 @@ def test_groups_that_cannot_be_left_out_are_named():
     np.testing.assert_array_equal(np.isnan(scores), groups == "distant")
 
 
+@pytest.mark.slow
 def test_a_group_is_refitted_where_one_step_leads_to_no_posterior(monkeypatch):
     X, groups = np.random.default_rng(34).normal(size=(30, 2)), np.arange(30) // 3
     estimator = mixture({"prior": "flat"}).fit(X)
     truth = refitted(estimator, X, groups, [0])[:3]
     np.testing.assert_allclose(estimator.loo_score_samples(X, groups=groups)[:3], truth, atol=1e-3)
-    monkeypatch.setattr(influence_methods, "_LEAST_REFITS", 0)
+    monkeypatch.setattr(deletion, "_LEAST_REFITS", 0)
     set_sizes(monkeypatch, rows_of_refits=0)
     with pytest.warns(UserWarning, match="move the fit further"):  # Without the other rows' response.
         assert error(estimator.loo_score_samples(X, groups=groups)[:3], truth) > 0.1
@@ -235,14 +239,15 @@ def test_a_group_is_refitted_where_one_step_leads_to_no_posterior(monkeypatch):
 def test_groups_that_move_the_fit_furthest_are_refitted_first(monkeypatch):
     X, groups = SETTINGS["few large groups"]
     estimator = mixture({}).fit(X)
-    monkeypatch.setattr(influence_methods, "_LEAST_REFITS", 0)
+    monkeypatch.setattr(deletion, "_LEAST_REFITS", 0)
     set_sizes(monkeypatch, rows_of_refits=0)
     with pytest.warns(UserWarning, match="1 of 8 groups move the fit further .*the first is group 3.,"):
         estimator.loo_score_samples(X, groups=groups)
-    monkeypatch.setattr(influence_methods, "_LEAST_REFITS", 1)
+    monkeypatch.setattr(deletion, "_LEAST_REFITS", 1)
     estimator.loo_score_samples(X, groups=groups)
 
 
+@pytest.mark.slow
 def test_groups_whose_refit_does_not_arrive_are_named(monkeypatch):
     X = np.random.default_rng(47).normal(size=(30, 2))  # Without row 8 a covariance collapses.
     estimator = mixture({"prior": "flat"}).fit(X)

@@ -23,6 +23,7 @@ from catalogue import (
     use_information,
     with_fixed_prior,
 )
+from covariance_types import TYPES
 from scipy.special import digamma
 
 from sklearn_lrvb.gaussian.answers.influence import ResponsesOfNormalRows
@@ -167,9 +168,7 @@ def test_spreads_are_those_of_the_density_under_the_posterior_of_the_parameters(
     def predicted(theta):
         log_weights, means = theta[:2], theta[2:6].reshape(2, 2)
         precisions = uncertainty_of(estimator).targets["precisions"].shaped(theta[6:])
-        dense = np.broadcast_to(precisions, (2, 2, 2)) if covariance_type in ("full", "tied") else None
-        if dense is None:
-            dense = precisions.reshape(2, -1, 1) * np.eye(2)
+        dense = TYPES[covariance_type].dense(precisions, 2, 2)
         offsets = here[:, None] - means
         squares = np.einsum("nkp,kpq,nkq->nk", offsets, dense, offsets)
         densities = log_weights + 0.5 * np.linalg.slogdet(dense)[1] - 0.5 * squares
@@ -225,6 +224,7 @@ def test_leverages_of_a_linear_model_sum_to_its_parameters():
     assert abs(estimator.leverage(rows).sum() - 9) < 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", INFORMATION)
 def test_results_depend_on_neither_blocks_nor_threads(solver, monkeypatch):
     use_information(solver, monkeypatch)

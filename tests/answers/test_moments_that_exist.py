@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from covariance_types import TYPES
 from sampling_problems import labels_and_probabilities
 
 from sklearn_lrvb import LRVBGaussianMixture, LRVBLatentClassMixture
@@ -103,21 +104,22 @@ def test_what_cannot_lose_its_rows_but_in_theory_keeps_its_numbers():
         assert row["sd"] == pytest.approx(sd, rel=0.15)
 
 
-@pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical"])
+@pytest.mark.parametrize("covariance_type", TYPES)
 def test_by_linear_response_the_rows_under_q_decide(covariance_type):
     X = np.random.default_rng(0).normal(size=(40, 2))
     mixture = LRVBGaussianMixture(n_components=3, covariance_type=covariance_type, random_state=0).fit(X)
     table = mixture.posterior_summary(target="means", method="lrvb", min_count=0)
     freedom = np.resize(mixture.degrees_of_freedom_, 3)
-    block = 2 if covariance_type in ("full", "tied") else 1
+    block = TYPES[covariance_type].block_size(2)
     has_variance = np.repeat(freedom > block + 1, 2)
     np.testing.assert_array_equal(np.isfinite(table["sd"]), has_variance)
     np.testing.assert_array_equal(np.isfinite(table["mean_field_sd"]), has_variance)
     np.testing.assert_array_equal(np.isfinite(table["mean"]), np.repeat(freedom > block, 2))
-    if covariance_type == "tied":
+    if TYPES[covariance_type].is_shared:
         assert has_variance.all()
 
 
+@pytest.mark.slow
 def test_a_class_that_may_be_empty_has_no_variance():
     X = np.random.default_rng(0).normal(size=(12, 2))
     classes = LRVBLatentClassMixture(n_components=2, random_state=0).fit(X)

@@ -19,6 +19,7 @@ TABLES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Categories that differ")
 @pytest.mark.parametrize("name", TABLES)
 def test_names_of_classes_are_unique(name):

@@ -31,6 +31,7 @@ def wide(seed):
     return rng.normal(size=(n_rows, n_features)) * 10.0 ** np.linspace(-3, 3, n_features)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covariance_type", ["full", "tied"])
 @pytest.mark.filterwarnings("ignore")
 def test_untouched_rows_with_more_columns_than_rows(covariance_type):
@@ -114,6 +115,7 @@ def test_another_number_of_rows_is_told():
         estimator.loo_score_samples(X, sample_weight=weights)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covariance_type", ["full", "tied"])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_singular_fit_with_holes_is_told_that_it_has_not_converged(covariance_type):

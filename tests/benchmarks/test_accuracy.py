@@ -16,16 +16,19 @@ from benchmarks.problems.populations import SCENARIOS
 from sklearn_lrvb import LRVBGaussianMixture
 
 
+@pytest.mark.slow
 def test_every_experiment_is_on_the_page_with_its_figure(check_page):
     check_page("accuracy")
 
 
+@pytest.mark.slow
 def test_leave_one_out_scores_are_nearer_to_refits_than_the_others(measured):
     for row in measured("leave_one_out"):
         assert row["loo_mean_error"] < row["first_order_mean_error"] < row["seen_mean_error"]
         assert row["seen_error_of_sum"] == 1.0
 
 
+@pytest.mark.slow
 def test_linear_response_of_latent_classes_is_nearer_to_long_chains_than_mean_field(measured):
     for row in measured("latent_classes"):
         for part in ("weights", "columns"):
@@ -42,6 +45,7 @@ def test_expected_counts_are_of_all_rows(library, kind):
     assert fits.n_occupied(mixture) == 2
 
 
+@pytest.mark.slow
 def test_a_fit_that_continues_from_scikit_learn_does_not_end_lower(measured):
     rows = measured("surplus")
     assert {row["set"] for row in rows} == {"known", "fresh", "ctgan"}
@@ -51,6 +55,7 @@ def test_a_fit_that_continues_from_scikit_learn_does_not_end_lower(measured):
         assert row["theirs_continued_bound"] >= row["theirs_bound"] - 1e-9 * abs(row["theirs_bound"])
 
 
+@pytest.mark.slow
 def test_the_section_on_surplus_components_counts_fits_that_end_lower(measured):
     rows = [row | {"mode": "full"} for row in measured("surplus")]
     bounds = {f"{side}_bound": 0.0 for side in ("plain", "auto", "merge", "search", "restarts", "theirs")}
@@ -61,6 +66,7 @@ def test_the_section_on_surplus_components_counts_fits_that_end_lower(measured):
     assert f"| 1 / {known - 2} / 1, worst -3 |" in text
 
 
+@pytest.mark.slow
 def test_coverage_has_every_method_and_group_and_says_what_it_left_out(measured):
     rows = measured("coverage")
     settings = {row["setting"] for row in rows}
@@ -76,6 +82,7 @@ def _scenario(name):
     return next(scenario for scenario in SCENARIOS if scenario.name == name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ("five features", "tied", "diagonal", "spherical"))
 def test_errors_and_sds_of_coverage_are_of_the_same_parameters(name):
     scenario = _scenario(name)
@@ -109,6 +116,7 @@ def test_coverage_does_not_depend_on_the_order_of_components(name):
             np.testing.assert_array_equal(other[kind][group], values, err_msg=f"{kind}, {group}")
 
 
+@pytest.mark.slow
 def test_a_pseudo_truth_is_the_truth_where_the_model_is_right():
     scenario = _scenario("3.5 sd")
     truth = coverage.true_parameters(scenario, 0)
@@ -118,6 +126,7 @@ def test_a_pseudo_truth_is_the_truth_where_the_model_is_right():
         np.testing.assert_allclose(values, truth[group], atol=0.05, err_msg=group)
 
 
+@pytest.mark.slow
 def test_noise_moves_means_less_than_outliers_do(measured):
     by_setting = {}
     for row in measured("outliers"):
@@ -144,6 +153,7 @@ def test_shifts_of_means_do_not_depend_on_the_order_of_components_or_on_units():
     assert outliers._shifts(scaled, 10 * moved) == pytest.approx({"shift": 2.0, "farthest": 2.0}, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_heavy_tails_have_every_method_and_group(measured):
     rows = measured("heavy_tails")
     found = {(row["method"], row["group"]) for row in rows}

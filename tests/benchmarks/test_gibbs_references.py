@@ -50,6 +50,7 @@ def test_every_posterior_is_stored():
     assert STORED.keys() == BY_NAME.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", SKEWNESS)
 @pytest.mark.parametrize("factorization", ("independent", "joint"))
 def test_standard_deviations_are_those_of_long_chains(group, factorization):
@@ -71,6 +72,7 @@ def test_standard_deviations_are_those_of_long_chains(group, factorization):
         assert np.abs(correlation - truth).max() < of_correlations + 5 * noise, name
 
 
+@pytest.mark.slow
 def test_errors_over_the_papers_simulations_cancel_and_those_of_mean_field_do_not():
     names = _usable("paper")[:25]
     ratios = {"lrvb": [], "mean_field": []}
@@ -86,6 +88,7 @@ def test_errors_over_the_papers_simulations_cancel_and_those_of_mean_field_do_no
     assert mean["mean_field"].min() < 0.7
 
 
+@pytest.mark.slow
 def test_all_unknowns_of_a_large_posterior():
     reference, mixture = _compared("digits, 0")
     relative = mixture.posterior_std_ / reference.sd - 1
@@ -167,6 +170,7 @@ def test_moments_of_a_chain_are_kept_in_full_where_they_are_few(monkeypatch):
     np.testing.assert_allclose(reference.mean, chain.draws.mean(axis=0), rtol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("r", (-0.3, 0.0, 0.8))
 def test_errors_of_sds_are_those_of_many_autoregressions(r):
     n_draws, n_chains = 4000, 600
@@ -207,6 +211,7 @@ def test_the_sampler_has_the_posterior_of_ours_under_a_prior_that_matters():
     assert np.abs((flat.posterior_mean_ - ours.posterior_mean_) / ours.posterior_std_).max() > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "tolerance"),
     [

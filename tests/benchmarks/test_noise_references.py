@@ -9,6 +9,7 @@ from benchmarks.rivals import noise_references, rscript
 STORED = noise_references.stored()
 
 
+@pytest.mark.slow
 def test_every_table_is_stored_with_its_rows():
     tables = {table.name: table for table in outlier_tables()}
     assert set(STORED) == set(tables)

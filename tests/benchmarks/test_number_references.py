@@ -22,6 +22,7 @@ def nine_rows(n_features, concentration):
     return X, of_chains, softmax(log_evidence_by_number(X, prior, 6))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_features", "concentration"), [(1, 1.0), (2, 0.5)])
 def test_chains_agree_with_the_sum_over_all_partitions(n_features, concentration):
     X, prior, exact = nine_rows(n_features, concentration)
@@ -32,6 +33,7 @@ def test_chains_agree_with_the_sum_over_all_partitions(n_features, concentration
     assert max(reference.errors) < 0.01
 
 
+@pytest.mark.slow
 def test_chains_with_one_number_of_components_agree_too():
     # p(X | K)/p(X | 4) is the mean of W(K, t)/W(4, t)
     X, prior, exact = nine_rows(2, 1.0)

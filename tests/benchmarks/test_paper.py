@@ -17,10 +17,12 @@ from benchmarks.problems.populations import SCENARIOS
 from sklearn_lrvb import LRVBGaussianMixture
 
 
+@pytest.mark.slow
 def test_every_experiment_is_on_the_page_with_its_figure(check_page):
     check_page("paper")
 
 
+@pytest.mark.slow
 def test_influence_is_the_derivative_that_refits_find(measured):
     rows = measured("paper_influence_refits")
     groups = {}
@@ -33,6 +35,7 @@ def test_influence_is_the_derivative_that_refits_find(measured):
     assert {row["moved"] for row in rows} == {10, 5}
 
 
+@pytest.mark.slow
 def test_two_ways_to_an_influence_are_told_apart_where_they_differ(measured):
     rows = measured("paper_influence_refits")
     assert "cannot be told apart" in paper_influence_refits.section(rows)
@@ -40,6 +43,7 @@ def test_two_ways_to_an_influence_are_told_apart_where_they_differ(measured):
     assert "the two differ: the largest of all differences is 2e-02" in differing
 
 
+@pytest.mark.slow
 def test_what_is_seen_of_an_influence_waits_for_all_its_rows(measured):
     landscape = [row | {"mode": "full"} for row in measured("paper_influence_landscape")]
     assert "What the paper says" in paper_influence_landscape.section(landscape)
@@ -117,6 +121,7 @@ def test_a_published_posterior_is_compared_parameter_by_parameter(published):
     assert not same_table(columns, np.array([[5, 1], [2, 7]]))
 
 
+@pytest.mark.slow
 def test_the_published_posterior_is_in_its_section_and_figure(published, measured, tmp_path):
     mixture, columns = published
     fits = measured("paper_mnist")

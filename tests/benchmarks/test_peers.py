@@ -71,6 +71,7 @@ def test_what_nuts_samples_is_the_posterior_with_the_assignments_summed_out(n_co
     np.testing.assert_allclose(jacobians - jacobians[0], determinants - determinants[0], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_nuts_starts_at_the_optimum_in_units_of_mean_field_sds():
     X, prior, optimum = _few_rows(2)
     posterior = UnconstrainedPosterior(X, prior, optimum)
@@ -125,6 +126,7 @@ def test_replicates_of_mclust_are_read_by_columns_and_in_our_order(monkeypatch):
     assert found.seconds == 3.0
 
 
+@pytest.mark.slow
 def test_what_is_not_installed_is_left_out_and_it_is_said(monkeypatch, capsys):
     for way in (Nuts, Mclust, Gibbs):
         monkeypatch.setattr(way, "missing", lambda self: f"get {self.name}")
@@ -140,6 +142,7 @@ def test_what_is_not_installed_is_left_out_and_it_is_said(monkeypatch, capsys):
     assert text.count(f"| {10**-0.5:.1%} |") == 3  # of a bootstrap with 5 replicates
 
 
+@pytest.mark.slow
 def test_without_a_stored_chain_there_are_times_alone(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(gibbs_references, "stored", dict)
     monkeypatch.setattr(ways, "WAYS", ways.WAYS[:1])

@@ -104,6 +104,7 @@ def test_surplus_problems_are_many_and_have_names_of_their_own():
     assert len(COLUMNS) == 10
 
 
+@pytest.mark.slow
 def test_rows_of_surplus_problems_are_the_same_every_time():
     for problem in {problem.data_set: problem for problem in (*KNOWN, *COLUMNS)}.values():
         X = problem.simulate()
@@ -142,6 +143,7 @@ def test_a_model_is_right_for_clusters_of_its_shapes():
         assert np.array_equal(covariances, covariances[:1].repeat(4, axis=0)) == ("tied" in types)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_rows_of_a_population_have_its_moments(scenario):
     population = scenario.population

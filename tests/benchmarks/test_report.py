@@ -19,6 +19,7 @@ BENCHMARKS = pathlib.Path(benchmarks.__file__).parent
 RESULTS = BENCHMARKS / "results"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", experiments.PAGES)
 def test_every_module_of_a_page_is_an_experiment(page):
     names = experiments.PAGES[page][1].split()
@@ -28,6 +29,7 @@ def test_every_module_of_a_page_is_an_experiment(page):
         assert module.TITLE and module.__doc__.splitlines()[0].endswith((".", "?"))
 
 
+@pytest.mark.slow
 def test_the_stored_pages_are_those_of_the_stored_rows_without_a_library_that_fits(tmp_path):
     for rows in RESULTS.glob("*.csv"):
         shutil.copy(rows, tmp_path)

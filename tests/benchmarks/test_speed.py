@@ -3,11 +3,13 @@
 import pytest
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.* move the fit further than one step")
 def test_every_experiment_is_on_the_page_with_its_figure(check_page):
     check_page("speed")
 
 
+@pytest.mark.slow
 def test_both_sides_of_a_fit_are_on_one_path(measured):
     rows = [row for row in measured("fit") if row["covariance_type"] == "full"]
     assert rows

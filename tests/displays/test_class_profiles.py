@@ -31,7 +31,8 @@ def numbers_of(points, lines):
     return np.array([points.get_xdata(), segments[:, 0, 0], segments[:, 1, 0]])
 
 
-@pytest.mark.parametrize("name", ["mixed", "categories", "surplus", "one class"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mixed", "categories", "durations", "surplus", "one class"])
 def test_what_is_drawn_is_the_summary(name):
     fit, display = fitted(name), display_of(name, interval=0.8)
     summary = fit.posterior_summary(interval=0.8, target="tables", method="lrvb")
@@ -41,9 +42,9 @@ def test_what_is_drawn_is_the_summary(name):
         column, kind = panel.name, fit.columns_.loc[panel.name, "kind"]
         # Of two categories the second alone; of a number the mean, and no standard deviation.
         categories = list(map(str, fit.columns_.loc[column, "categories"]))
-        shown = {"numeric": [""], "count": [""], "binary": categories[1:]}.get(kind, categories)
-        assert panel.values == shown
-        assert panel.quantity == {"numeric": "mean", "count": "rate"}.get(kind, "probability")
+        quantity = {"numeric": "mean", "count": "rate", "duration": "rate"}.get(kind, "probability")
+        shown = categories[kind == "binary" :] if quantity == "probability" else [""]
+        assert (panel.quantity, panel.values) == (quantity, shown)
         assert len(classes) == fit.n_occupied_
         for k, of_class in enumerate(classes):
             names = [f"{panel.quantity}[{k},{column}{'=' * bool(value)}{value}]" for value in shown]
@@ -51,6 +52,7 @@ def test_what_is_drawn_is_the_summary(name):
             np.testing.assert_allclose(of_class, expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_panels_and_axes_are_named_and_classes_stand_side_by_side():
     display = display_of(columns=list(PROBLEMS["mixed"].X))
     display.figure_.canvas.draw()
@@ -73,6 +75,7 @@ def test_panels_and_axes_are_named_and_classes_stand_side_by_side():
     assert repr(display) == "ClassProfilesDisplay: 2 classes, 5 columns"
 
 
+@pytest.mark.slow
 def test_panels_share_scales_that_can_be_compared():
     fit, display = fitted("mixed"), display_of()
     shares = fit.weights_
@@ -92,6 +95,14 @@ def test_panels_share_scales_that_can_be_compared():
         intervals = profile.numbers[1:]
         expected = min(expected[0], intervals.min()), max(expected[1], intervals.max())
         np.testing.assert_allclose((low, high), expected, rtol=1e-9)
+
+
+def test_rates_of_durations_have_an_axis_of_their_own():
+    # That of the values would be in other units.
+    display = display_of("durations")
+    for panel, profile in zip(display.axes_.flat, display.panels, strict=False):
+        np.testing.assert_allclose(panel.get_xlim(), (0.0, profile.numbers.max()), rtol=1e-9)
+        assert 0.1 < profile.separation < 0.9
 
 
 def test_columns_come_in_the_order_in_which_they_separate_the_classes():
@@ -115,6 +126,7 @@ def test_columns_come_in_the_order_in_which_they_separate_the_classes():
     assert 0.0 < min(found.values()) < max(found.values()) < 1.0
 
 
+@pytest.mark.slow
 def test_a_column_that_tells_every_class_separates_fully_and_one_that_tells_nothing_not_at_all():
     rng = np.random.default_rng(0)
     second = np.arange(200) < 80
@@ -141,6 +153,7 @@ def mixture_of_two(X):
     return LRVBLatentClassMixture(2, random_state=0).fit(X)
 
 
+@pytest.mark.slow
 def test_long_names_and_many_columns_leave_room_for_panels():
     rng = np.random.default_rng(1)
     name = "How often during the last twelve months did you take part in activity number"
@@ -165,6 +178,7 @@ def test_long_names_and_many_columns_leave_room_for_panels():
         assert box.x0 >= -1 and box.x1 <= display.figure_.bbox.x1 + 1
 
 
+@pytest.mark.slow
 def test_columns_are_chosen_by_name():
     whole = {profile.name: profile.numbers for profile in display_of().panels}
     for listed in (list, tuple, pd.Index, np.array):
@@ -183,6 +197,7 @@ def test_one_panel_is_the_axes_themselves():
     assert [text.get_text() for text in right.get_legend().get_texts()] == display.classes
 
 
+@pytest.mark.slow
 def test_many_panels_take_the_place_of_the_axes():
     left, right = plt.figure(figsize=(12, 6)).subplots(1, 2)
     display = display_of(ax=right)
@@ -195,6 +210,7 @@ def test_many_panels_take_the_place_of_the_axes():
         display.plot(ax=plt.figure().add_axes((0.1, 0.1, 0.8, 0.8)))
 
 
+@pytest.mark.slow
 def test_a_display_can_be_kept_and_drawn_again():
     display = display_of()
     again = pickle.loads(pickle.dumps(display))
@@ -210,6 +226,7 @@ def test_options_reach_the_intervals():
         np.testing.assert_array_equal(lines.get_colors(), [[0.0, 0.0, 0.0, 1.0]])
 
 
+@pytest.mark.slow
 def test_names_with_dollar_signs_are_no_formulas():
     names = {"sport": "$x^{$", "smokes": "cost_in_$", "height": r"\alpha $1 to $2"}
     X = PROBLEMS["mixed"].X.rename(columns=names).replace({"much": "$^", "none": r"$\frac$"})
@@ -218,6 +235,7 @@ def test_names_with_dollar_signs_are_no_formulas():
     display.figure_.canvas.draw()  # Here matplotlib would read formulas.
 
 
+@pytest.mark.slow
 def test_too_many_panels_are_refused():
     X = pd.DataFrame(np.random.default_rng(0).random((30, 101)) < 0.5)
     fit = LRVBLatentClassMixture(1).fit(X)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from catalogue import COVARIANCE_TYPES, dense, fitted, mixture, overlapping, three_blobs
+from covariance_types import TYPES
 from matplotlib import pyplot as plt
 from matplotlib.path import Path
 from scipy.integrate import trapezoid
@@ -74,6 +75,7 @@ def test_ellipses_do_not_depend_on_units():
     scaled.figure_.canvas.draw()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_of_more_features_the_marginals_are_drawn(covariance_type):
     rows = three_blobs()
@@ -103,6 +105,7 @@ def test_rows_are_drawn_with_their_components():
     assert ComponentDisplay.from_estimator(estimator).points_ == []
 
 
+@pytest.mark.slow
 def test_empty_components_are_left_out():
     estimator = mixture({}, n_components=6).fit(X)
     display = ComponentDisplay.from_estimator(estimator)
@@ -120,6 +123,7 @@ def test_empty_components_are_left_out():
     assert list(display.plot(components=[5, 0]).components_) == [5, 0]
 
 
+@pytest.mark.slow
 def test_the_legend_is_beside_the_axes_where_there_is_room():
     ax = plt.figure().subplots()
     for display in (
@@ -184,7 +188,7 @@ each_kind_of_tails = pytest.mark.parametrize("tails", [1.5, "student", "student_
 @each_kind_of_tails
 @each_covariance_type
 def test_students_t_has_ellipses_of_its_scales_and_its_own_densities(tails, covariance_type):
-    if covariance_type == "tied" and tails == "student_by_component":
+    if TYPES[covariance_type].is_shared and tails == "student_by_component":
         pytest.skip("refused")
     model = {"covariance_type": covariance_type, "tails": tails}
     estimator = fitted(model)
@@ -204,6 +208,7 @@ def test_students_t_has_ellipses_of_its_scales_and_its_own_densities(tails, cova
     np.testing.assert_allclose(drawn_curve(over_one.mixture_densities_[0])[1], total, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tails", ["normal", 1.5, "student"])
 def test_of_very_many_rows_the_line_of_the_mixture_is_their_likelihood(tails):
     rows = X[:, :1]
@@ -241,6 +246,7 @@ def test_histograms_of_outliers_keep_a_readable_number_of_bins():
     assert len(np.unique(display.histograms_[0].get_xy()[:, 0])) <= 60
 
 
+@pytest.mark.slow
 def test_a_corner_plot_has_the_pictures_of_its_pairs_and_features():
     names = ["a", "b", "c"]
     rows = pd.DataFrame(three_blobs(), columns=names)
@@ -271,6 +277,7 @@ def test_a_corner_plot_has_the_pictures_of_its_pairs_and_features():
     np.testing.assert_array_equal(corner.points_[0].get_sizes(), [3.0])
 
 
+@pytest.mark.slow
 def test_the_legend_of_a_corner_plot_is_in_its_empty_half():
     estimator = mixture({}, n_components=3).fit(three_blobs())
     display = ComponentDisplay.from_estimator(estimator, features=range(3))
@@ -316,6 +323,7 @@ def test_corner_plots_of_very_many_features_are_refused():
         ComponentDisplay.from_estimator(estimator, features=range(13))
 
 
+@pytest.mark.slow
 def test_noise_is_grey_and_has_its_weight_in_the_legend():
     rows = np.concatenate([X, np.random.default_rng(0).uniform(-20.0, 20.0, size=(30, 2))])
     estimator = mixture({}, noise=True).fit(rows)
@@ -344,6 +352,7 @@ def with_holes():
     return rows
 
 
+@pytest.mark.slow
 def test_rows_with_a_missing_value_are_ticks_at_the_edge_and_all_are_counted():
     rows = with_holes()
     estimator = mixture({}).fit(rows)
@@ -383,6 +392,7 @@ def test_rows_with_a_missing_value_are_ticks_at_the_edge_and_all_are_counted():
         ]
 
 
+@pytest.mark.slow
 def test_rows_with_missing_values_are_counted_over_one_feature_and_over_many():
     rows = np.column_stack([with_holes(), X[:, 0] + X[:, 1] ** 2])
     estimator = mixture({}).fit(rows)
@@ -403,6 +413,7 @@ def test_rows_with_missing_values_are_counted_over_one_feature_and_over_many():
 # Error bars of the legend.
 
 
+@pytest.mark.slow
 def test_the_legend_says_how_good_its_error_bars_are_before_and_after_a_check():
     few = overlapping(40)
     for rows, state in ((few, "wrong"), (three_blobs(300), "good")):
@@ -418,6 +429,7 @@ def test_the_legend_says_how_good_its_error_bars_are_before_and_after_a_check():
         assert f"± 1 sd. Linear response {words[state]}" in texts
 
 
+@pytest.mark.slow
 def test_rows_without_any_value_of_a_feature_are_drawn_over_the_others():
     estimator = mixture({}).fit(with_holes())
     rows = np.column_stack([X[:, 0], np.full(len(X), np.nan)])

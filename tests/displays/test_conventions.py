@@ -84,6 +84,7 @@ def test_an_unfitted_mixture_is_refused(display):
         display.from_estimator(LRVBGaussianMixture(), X)
 
 
+@pytest.mark.slow
 @each_display
 def test_axes_given_are_drawn_on_and_others_are_new(display):
     ax = plt.figure().subfigures(1, 2)[0].subplots()
@@ -98,6 +99,7 @@ def test_axes_given_are_drawn_on_and_others_are_new(display):
     given.figure_.canvas.draw()
 
 
+@pytest.mark.slow
 @each_display_of_panels
 def test_panels_take_the_place_of_the_axes(display):
     left, right = plt.figure(figsize=(12, 6)).subplots(1, 2)
@@ -129,6 +131,7 @@ def test_every_covariance_type_is_drawn(display, covariance_type):
     assert drawn.ax_.get_ylabel()
 
 
+@pytest.mark.slow
 def test_reprs_say_what_is_drawn():
     estimator = copy.deepcopy(clone(of_type("full")).fit(X))  # which nobody has checked, and has no rows
     reprs = {
@@ -156,6 +159,7 @@ def test_reprs_say_what_is_drawn():
         assert repr(display) == expected
 
 
+@pytest.mark.slow
 @each_display
 def test_a_drawn_display_can_be_pickled_and_drawn_again(display):
     drawn = display.from_estimator(of_type("full"), X, **ONE_PANEL[display])
@@ -163,6 +167,7 @@ def test_a_drawn_display_can_be_pickled_and_drawn_again(display):
     assert repr(again) == repr(drawn)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("display", "short", "full"),
     [
@@ -205,6 +210,7 @@ def styles(display):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("display", "options"),
     [
@@ -228,6 +234,7 @@ def test_columns_of_data_frames_list_features(display, options, listed):
     assert drawn.ax_.get_xlabel() == expected.ax_.get_xlabel()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("display", "options", "n_names"),
     [

@@ -1,6 +1,7 @@
 """DecidingRowsDisplay: what the line, the points and the ring show."""
 
 import numpy as np
+import pytest
 from catalogue import fitted, overlapping
 
 from sklearn_lrvb.displays import DecidingRowsDisplay
@@ -9,6 +10,7 @@ X = overlapping()
 APART = "mean[1,x0] - mean[0,x0]"
 
 
+@pytest.mark.slow
 def test_the_search_is_drawn():
     estimator = fitted({})
     threshold = estimator.means_[1, 0] - estimator.means_[0, 0] - 0.2

@@ -28,6 +28,7 @@ def drawn():
     return ModelChoiceDisplay.from_result(result)
 
 
+@pytest.mark.slow
 def test_a_panel_for_each_criterion(drawn):
     assert drawn.result.criteria == ("probability", "lower_bound", "leave_one_out")
     assert drawn.axes_.shape == (3, 1)
@@ -35,6 +36,7 @@ def test_a_panel_for_each_criterion(drawn):
     assert labels == ["P(K | X)", "lower bound", "leave-one-out"]
 
 
+@pytest.mark.slow
 def test_bars_and_lines_carry_the_numbers(drawn):
     result = drawn.result
     for bars, shown in ((drawn.bars_, result), (drawn.other_bars_, result.another_prior)):
@@ -55,6 +57,7 @@ def test_bars_and_lines_carry_the_numbers(drawn):
     }
 
 
+@pytest.mark.slow
 def test_ticks_tell_the_components_that_hold_rows(drawn):
     result = replace(drawn.result, n_occupied=np.array([1, 2, 2, 0]))
     panel = ModelChoiceDisplay.from_result(result).axes_[-1, 0]
@@ -62,6 +65,7 @@ def test_ticks_tell_the_components_that_hold_rows(drawn):
     assert labels == ["1", "2", "3\n(2)", "4\n(failed)"]
 
 
+@pytest.mark.slow
 def test_another_drawing_takes_options_of_bars(drawn):
     again = drawn.plot(bar_kw={"fc": "red"}, lw=3.0)
     assert again is drawn
@@ -69,6 +73,7 @@ def test_another_drawing_takes_options_of_bars(drawn):
     assert all(line.get_linewidth() == 3.0 for line in again.lines_.values())
 
 
+@pytest.mark.slow
 def test_without_another_prior_bars_are_alone():
     display = ModelChoiceDisplay.from_estimator(
         mixture(DIRICHLET), X, n_components=[1, 2], another_prior=False, n_init=1, random_state=0
@@ -95,6 +100,7 @@ def test_fits_that_end_below_a_smaller_one_are_marked():
     assert [text.get_text() for text in display.legend_.get_texts()][-1] == "better one missed"
 
 
+@pytest.mark.slow
 def test_fits_in_trouble_are_marked():
     def start(X, n_components, random_state):
         if n_components == 2:  # components that coincide: a saddle, which coordinate ascent does not leave
@@ -116,6 +122,7 @@ def test_fits_in_trouble_are_marked():
     assert {"not converged", "no strict optimum"} <= set(legend)
 
 
+@pytest.mark.slow
 def test_bars_have_no_marks_and_failed_fits_are_named(drawn):
     result = drawn.result
     failed = {k: fit for k, fit in result.estimators_.items() if k != 3}

@@ -1,6 +1,7 @@
 """PartitionDisplay: what the matrix and its lines show."""
 
 import numpy as np
+import pytest
 from catalogue import fitted, mixture, overlapping
 
 from sklearn_lrvb.displays import PartitionDisplay
@@ -9,6 +10,7 @@ X = overlapping()
 OPTIONS = {"n_draws": 40, "method": "lrvb", "random_state": 0}
 
 
+@pytest.mark.slow
 def test_rows_are_in_clusters_the_most_certain_first():
     drawn = PartitionDisplay.from_estimator(fitted({}), X, **OPTIONS)
     result, rows = drawn.result, drawn.rows_
@@ -26,6 +28,7 @@ def test_rows_are_in_clusters_the_most_certain_first():
     assert again.image_.get_cmap().name == "Greys" and again.image_.get_clim() == (0.0, 0.5)
 
 
+@pytest.mark.slow
 def test_of_many_rows_some_are_drawn_and_small_clusters_have_no_number():
     rows = np.concatenate([overlapping(900), 100.0 + overlapping(12)])
     drawn = PartitionDisplay.from_estimator(mixture({}, 2).fit(rows), rows, max_rows=800, **OPTIONS)

@@ -43,6 +43,7 @@ def drawn_segments(display, method):
 BOTH = ("lrvb", "mean_field")
 
 
+@pytest.mark.slow
 @each_covariance_type
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_ends_are_those_of_the_summary(covariance_type, target):
@@ -63,6 +64,7 @@ def test_the_ends_are_those_of_the_summary(covariance_type, target):
         np.testing.assert_array_equal(means, display.mean[method])
 
 
+@pytest.mark.slow
 def test_mean_field_intervals_are_those_of_q():
     estimator = of_type("full")
     display = PosteriorIntervalDisplay.from_estimator(estimator, target="means", interval=0.5, methods=BOTH)
@@ -73,6 +75,7 @@ def test_mean_field_intervals_are_those_of_q():
     np.testing.assert_allclose(display.upper["mean_field"], means + half, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_there_is_a_panel_for_each_feature_and_a_row_for_each_component():
     names = ["length", "width_of_the_very_long_kind", "height"]
     rows = pd.DataFrame(three_blobs(), columns=names)
@@ -98,6 +101,7 @@ def test_there_is_a_panel_for_each_feature_and_a_row_for_each_component():
             assert round(height) == row
 
 
+@pytest.mark.slow
 def test_entries_off_the_diagonal_are_named():
     estimator = of_type("full")
     display = PosteriorIntervalDisplay.from_estimator(
@@ -117,6 +121,7 @@ def test_entries_off_the_diagonal_are_named():
     assert spherical.names.tolist() == ["precision[0]", "precision[1]"]
 
 
+@pytest.mark.slow
 def test_panels_of_several_targets_name_them():
     display = PosteriorIntervalDisplay.from_estimator(
         of_type("full"), target=["weights", "means"], features=[1]
@@ -127,6 +132,7 @@ def test_panels_of_several_targets_name_them():
     assert display.note.startswith("Linear response is good")
 
 
+@pytest.mark.slow
 def test_panels_have_their_own_scales():
     units = np.array([1e-4, 1e5])
     display = PosteriorIntervalDisplay.from_estimator(
@@ -137,6 +143,7 @@ def test_panels_have_their_own_scales():
         assert 1.0 < np.ptp(panel.get_xlim()) / extent < 1.5
 
 
+@pytest.mark.slow
 def test_empty_components_are_left_out_unless_they_are_named():
     estimator = mixture({}, n_components=5).fit(X)
     holding = [str(k) for k in np.flatnonzero(estimator.weights_ * len(X) > 1.0)]
@@ -160,6 +167,7 @@ def test_a_reference_is_drawn_beneath():
     assert [text.get_text() for text in display.legend_.get_texts()] == ["LRVB", "mean field", "reference"]
 
 
+@pytest.mark.slow
 def test_the_training_rows_may_be_passed():
     estimator = of_type("full")
     with_rows = PosteriorIntervalDisplay.from_estimator(
@@ -175,6 +183,7 @@ def test_the_training_rows_may_be_passed():
             PosteriorIntervalDisplay.from_estimator(estimator, rows, sample_weight=weights)
 
 
+@pytest.mark.slow
 def test_mean_field_alone_needs_no_strict_optimum():
     estimator = mixture(COINCIDENT).fit(X)
     with pytest.raises(ValueError, match="no strict local optimum"):
@@ -253,6 +262,7 @@ def test_bad_options_are_refused(options, message):
     assert not plt.get_fignums()
 
 
+@pytest.mark.slow
 def test_too_many_panels_are_refused():
     rows = np.random.default_rng(0).normal(size=(130, 101))
     estimator = mixture({"covariance_type": "diag"}, n_components=1).fit(rows)
@@ -262,6 +272,7 @@ def test_too_many_panels_are_refused():
     assert display.axes_.shape == (1, 3)
 
 
+@pytest.mark.slow
 def test_the_legend_is_above_the_panels_and_leaves_them_alone():
     on_grid = plt.figure(figsize=(9, 5)).subplots(1, 2)[1]
     for ax in (None, on_grid):
@@ -274,6 +285,7 @@ def test_the_legend_is_above_the_panels_and_leaves_them_alone():
         assert legend.y1 <= display.figure_.bbox.y1
 
 
+@pytest.mark.slow
 def test_labels_of_ticks_have_room_in_any_units():
     # Many panels, long names, and numbers that are very small, very large, or nearly the same.
     names = ["concentration of ozone (ppm)", "price in euros", "year"]
@@ -295,6 +307,7 @@ def test_labels_of_ticks_have_room_in_any_units():
     assert "mean of concentration of ozone (ppm) (\N{MULTIPLICATION SIGN} 1e\N{MINUS SIGN}6)" in means
 
 
+@pytest.mark.slow
 @each_covariance_type
 def test_exact_intervals_are_those_of_the_exact_summary(covariance_type):
     rows = overlapping(400)
@@ -315,6 +328,7 @@ def test_exact_intervals_are_those_of_the_exact_summary(covariance_type):
     plt.close("all")
 
 
+@pytest.mark.slow
 def test_noise_has_a_row_where_there_are_weights():
     estimator = mixture({}, noise=True).fit(overlapping())
     display = PosteriorIntervalDisplay.from_estimator(

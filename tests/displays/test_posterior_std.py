@@ -64,6 +64,7 @@ def test_one_component_lies_on_the_diagonal_but_for_what_does_not_vary():
     np.testing.assert_array_equal(low, high)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [1.0, 30.0, 1e6])
 def test_logarithmic_axes_have_a_few_readable_ticks(factor):
     std = np.geomspace(0.043, 0.043 * factor, 4)

@@ -21,6 +21,7 @@ from catalogue import (
     set_sizes,
     three_blobs,
 )
+from covariance_types import TYPES
 from sampling_problems import log_density
 from scipy import stats
 from scipy.special import logsumexp
@@ -76,6 +77,7 @@ def test_log_likelihoods_are_scipys(model):
     np.testing.assert_allclose(values, expected, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 @by_type
 def test_their_mean_is_the_score(covariance_type):
     # The E-step computes the posterior mean of each component's log density, and of the noise.
@@ -102,7 +104,7 @@ def test_units_far_origins_and_collinear_features_lose_no_digits(covariance_type
     estimator = mixture(model, n_components=2).fit(X)
     own = log_likelihood(estimator, X, n_draws=5, random_state=0)
     # Powers of two change the units without rounding; spherical covariances allow one unit only.
-    units = np.full(3, 2.0**20) if covariance_type == "spherical" else np.array([2.0**-20, 1.0, 2.0**30])
+    units = np.full(3, 2.0**20) if TYPES[covariance_type].n_axes == 0 else np.array([2.0**-20, 1.0, 2.0**30])
     start = {"init_params": estimator.predict_proba(X)}
     scaled = mixture({**model, **start}, n_components=2).fit(X * units)
     values = log_likelihood(scaled, X * units, n_draws=5, random_state=0)
@@ -123,12 +125,8 @@ def test_groups_hold_the_draws_by_name(covariance_type):
     for name, values in draws.items():
         np.testing.assert_array_equal(posterior[name].to_numpy()[0], values)
         assert posterior[name].dims[:2] == ("chain", "draw")
-    of_one = {
-        "full": ("feature", "other_feature"),
-        "tied": ("feature", "other_feature"),
-        "diag": ("feature",),
-    }
-    dims = ("component",) * (covariance_type != "tied") + of_one.get(covariance_type, ())
+    own = TYPES[covariance_type]
+    dims = ("component",) * (not own.is_shared) + ("feature", "other_feature")[: own.n_axes]
     assert posterior["covariances"].dims[2:] == posterior["precisions"].dims[2:] == dims
     np.testing.assert_array_equal(
         posterior["means"].sel(component=1, feature="width").to_numpy()[0], draws["means"][:, 1, 1]
@@ -224,6 +222,7 @@ def test_rows_left_out_of_one_component_are_predicted_exactly():
     np.testing.assert_allclose(left_out(values), exact_predictions_without_a_row(estimator, X), atol=0.08)
 
 
+@pytest.mark.slow
 def test_predictions_exceed_scores_by_half_their_variance():
     # The log of an average density is above the average log density, by half its variance to second order.
     X = three_blobs(300)
@@ -235,6 +234,7 @@ def test_predictions_exceed_scores_by_half_their_variance():
     assert np.corrcoef(excess, expected)[0, 1] > 0.9
 
 
+@pytest.mark.slow
 def test_loo_of_arviz_takes_what_it_is_given():
     try:
         from arviz_stats import loo
@@ -276,6 +276,7 @@ def test_without_arviz_it_says_how_to_get_it(monkeypatch):
         fitted(MODELS[0]).to_arviz(method="lrvb")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["sandwich", "bootstrap"])
 def test_draws_by_groups_are_those_of_sample_posterior(method):
     require_arviz()

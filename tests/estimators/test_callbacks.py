@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_lrvb import number_of_clusters
-from sklearn_lrvb.estimators import number_of_clusters as model_choice
+from sklearn_lrvb.estimators import number_search as model_choice
 from sklearn_lrvb.mixture.ascent import Ascent
 from sklearn_lrvb.mixture.model import DegenerateComponentError
 
@@ -39,6 +39,7 @@ def recorded(X, recorder=None, n_components=2, **parameters):
     return estimator.fit(X), recorder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -67,6 +68,7 @@ def test_a_fit_is_a_tree_of_starts_and_steps(parameters):
     assert vars(alone).keys() == vars(estimator).keys() - {"_skl_callbacks"}
 
 
+@pytest.mark.slow
 def test_starts_and_steps_have_their_largest_numbers():
     class Sizes(Recorder):
         def on_fit_task_begin(self, estimator, context):
@@ -90,6 +92,7 @@ def test_the_start_on_standardized_columns_is_a_task():
     assert recorder.count("end", "initialization on standardized columns") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_features", [2, 400])  # Fewer features than rows, and more.
 def test_fitted_estimators_of_steps_are_those_of_shorter_fits(n_features):
     X = np.pad(overlapping(60), ((0, 0), (0, n_features - 2)))
@@ -264,6 +267,7 @@ QUESTIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_long_questions_are_tasks(name, small_blocks):
     recorder, n_jobs = Recorder(), 1 + list(QUESTIONS).index(name) % 2
@@ -332,6 +336,7 @@ def test_the_progress_bar_shows_fits_and_questions(small_blocks, capsys):
     assert "LRVBGaussianMixture - loo_score_samples" in shown
 
 
+@pytest.mark.slow
 def test_a_comparison_of_numbers_of_clusters_is_one_task():
     recorder = Recorder()
     estimator = mixture({"weight_concentration_prior_type": "dirichlet_distribution"})
@@ -342,6 +347,7 @@ def test_a_comparison_of_numbers_of_clusters_is_one_task():
     assert recorder.count("end", "block") == 2 * 6  # Under two priors: two fits, their scores, and chains.
 
 
+@pytest.mark.slow
 def test_a_search_for_more_clusters_raises_the_number_of_its_steps(monkeypatch, capsys):
     monkeypatch.setattr(model_choice, "_LARGEST_AT_FIRST", 2)
     recorder, rows = Recorder(), np.concatenate([overlapping(20) + shift for shift in (0.0, 40.0, 90.0)])

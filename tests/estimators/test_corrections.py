@@ -18,6 +18,7 @@ from catalogue import (
     uncertainty_of,
     use_information,
 )
+from covariance_types import TYPES
 from sampling_problems import MODELS, PROPER, model_id
 from sklearn.exceptions import NotFittedError
 
@@ -42,6 +43,7 @@ def shared(covariance_type):
     return fit(covariance_type)
 
 
+@pytest.mark.slow
 @by_type
 def test_draws_have_the_shapes_and_ranges_of_parameters(covariance_type):
     estimator = shared(covariance_type)
@@ -50,7 +52,7 @@ def test_draws_have_the_shapes_and_ranges_of_parameters(covariance_type):
     for target, values in draws.items():
         assert values.shape == (30, *getattr(estimator, f"{target}_").shape)
     np.testing.assert_allclose(draws["weights"].sum(axis=1), 1)
-    if covariance_type in ("full", "tied"):
+    if TYPES[covariance_type].is_matrix:
         assert np.all(np.linalg.eigvalsh(draws["precisions"]) > 0)
     again = estimator.sample_posterior(n_draws=30, random_state=0, method="exact", X=waits())
     others = estimator.sample_posterior(n_draws=30, random_state=1, method="exact", X=waits())
@@ -59,6 +61,7 @@ def test_draws_have_the_shapes_and_ranges_of_parameters(covariance_type):
         assert np.any(others[target] != values)
 
 
+@pytest.mark.slow
 @by_type
 def test_table_and_covariance_are_those_of_the_same_draws(covariance_type):
     estimator, X = shared(covariance_type), waits()
@@ -89,6 +92,7 @@ def test_table_and_covariance_are_those_of_the_same_draws(covariance_type):
     assert np.any(more["mean"] != table["mean"])
 
 
+@pytest.mark.slow
 def test_the_right_error_bars_come_by_themselves():
     X = overlapping(20_000)
     plenty = mixture({}).fit(X)
@@ -115,6 +119,7 @@ def test_the_right_error_bars_come_by_themselves():
     assert np.abs(few.means_std_.ravel() / sds - 1).max() > 0.05
 
 
+@pytest.mark.slow
 def test_tables_say_where_nothing_was_checked():
     X = overlapping(120)
     estimator = pickle.loads(pickle.dumps(mixture({}).fit(X)))
@@ -125,12 +130,14 @@ def test_tables_say_where_nothing_was_checked():
     assert "posterior_check says how good" in another.posterior_summary(method="lrvb").attrs["note"]
     rows = X.copy()
     changed = mixture({}).fit(rows)
+    changed.posterior_summary(method="lrvb")  # The matrix is formed from the rows of the fit.
     rows += 1.0
     assert "not checked: posterior_check(X)" in changed.posterior_summary().attrs["note"]
     flat = mixture({"prior": "flat"}).fit(X)
     assert "has no posterior" in flat.posterior_summary(X=X).attrs["note"]
 
 
+@pytest.mark.slow
 def test_what_takes_long_is_not_done_unasked(monkeypatch):
     set_sizes(monkeypatch, seconds_of_exact=1e-3)
     X = overlapping(120)
@@ -142,6 +149,7 @@ def test_what_takes_long_is_not_done_unasked(monkeypatch):
     pd.testing.assert_frame_equal(estimator.posterior_summary(), exact)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["importance", "gibbs"])
 def test_older_names_mean_the_exact_posterior(method):
     estimator = fit()
@@ -179,6 +187,7 @@ def test_verdicts_are_those_that_one_expects():
     assert few.posterior_check(overlapping(60), random_state=0).state == "wrong"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", PROPER[::5], ids=model_id)
 def test_rows_in_parts_give_the_same(model):
     X = overlapping(300)
@@ -204,6 +213,7 @@ def test_rows_in_parts_give_the_same(model):
         assert check.log_evidence == pytest.approx(checks[0].log_evidence, abs=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", INFORMATION)
 def test_every_solver_gives_the_same(solver, monkeypatch):
     X = waits()
@@ -236,6 +246,7 @@ def test_units_and_origins_do_not_matter(covariance_type):
     assert checks[0].k_hat == pytest.approx(checks[1].k_hat, abs=0.1)
 
 
+@pytest.mark.slow
 def test_a_pickle_and_a_copy_take_the_rows_again():
     estimator, X = fit(), waits()
     expected = estimator.sample_posterior(n_draws=10, random_state=0, method="exact", X=X)
@@ -246,6 +257,7 @@ def test_a_pickle_and_a_copy_take_the_rows_again():
         )
 
 
+@pytest.mark.slow
 def test_bad_requests_are_refused():
     estimator, X = fit(), waits()
     copied = pickle.loads(pickle.dumps(estimator))
@@ -262,8 +274,9 @@ def test_bad_requests_are_refused():
                 estimator.sample_posterior(n_draws=10, random_state=0, method=method, X=other)
         with pytest.raises(ValueError, match="Invalid value for 'n_draws'"):
             estimator.sample_posterior(n_draws=0, random_state=0, method=method, X=X)
-    with pytest.raises(ValueError, match="Invalid value for 'n_draws'"):
-        estimator.posterior_summary(method="exact", n_draws=0)
+        for ask in (estimator.posterior_summary, estimator.get_posterior_covariance):
+            with pytest.raises(ValueError, match="Invalid value for 'n_draws'"):
+                ask(method=method, n_draws=0)
     with pytest.raises(
         ValueError, match="method must be 'auto', 'lrvb', 'exact', 'sandwich' or 'bootstrap', got 'mcmc'"
     ):
@@ -284,6 +297,7 @@ def test_bad_requests_are_refused():
         LRVBGaussianMixture().posterior_check(X)
 
 
+@pytest.mark.slow
 def test_an_improper_posterior_is_refused():
     for model in MODELS:
         if model["prior"] == "flat":
@@ -297,9 +311,10 @@ def test_an_improper_posterior_is_refused():
                 with pytest.raises(ValueError, match="a mixture of several components has no posterior"):
                     ask()
             one = mixture(model, 1).fit(X)
-            assert one.posterior_check(X).state == "good"
+            assert one.posterior_check(X).state in ("good", "rough")
 
 
+@pytest.mark.slow
 def test_weights_that_are_no_whole_numbers_leave_out_the_sweeps():
     X, weights = waits(), np.linspace(0.5, 1.5, 400)
     estimator = mixture({}).fit(X, sample_weight=weights)
@@ -307,6 +322,7 @@ def test_weights_that_are_no_whole_numbers_leave_out_the_sweeps():
     assert "Without Gibbs sweeps, because sample_weight is not in whole numbers" in table.attrs["note"]
 
 
+@pytest.mark.slow
 def test_chains_that_have_not_converged_say_so():
     X = overlapping(60)
     estimator = mixture({}).fit(X)
@@ -339,6 +355,7 @@ def test_the_training_rows_are_checked_once_for_all_targets():
         return iter(np.array_split(X, 3))
 
     estimator, counts = fit(), []
+    estimator.posterior_summary(method="lrvb")  # The matrix is formed by the first question.
     for target in ("means", ("weights", "log_weights", "means", "precisions", "covariances")):
         passes.clear()
         estimator.posterior_summary(target=target, X=batches, method="lrvb")
@@ -346,6 +363,7 @@ def test_the_training_rows_are_checked_once_for_all_targets():
     assert counts[0] == counts[1] > 0
 
 
+@pytest.mark.slow
 def test_draws_for_arviz_are_corrected():
     pytest.importorskip("arviz_base")
     estimator, X = fit(), waits()
@@ -362,6 +380,7 @@ def test_more_parameters_than_a_check_takes_are_said_and_not_refused(monkeypatch
     pd.testing.assert_frame_equal(table, estimator.posterior_summary(target="means", method="lrvb"))
 
 
+@pytest.mark.slow
 def test_a_generator_gives_other_draws_every_time():
     estimator, generator = fit(), np.random.RandomState(0)
     asked = [estimator.posterior_summary(method="exact", random_state=generator)["mean"] for _ in range(2)]

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from catalogue import COVARIANCE_TYPES, mixture, overlapping, three_blobs
+from catalogue import SKLEARN_TYPES, mixture, overlapping, three_blobs
 from sklearn.mixture import GaussianMixture
 
 X = three_blobs(240)
 
 
-@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+@pytest.mark.parametrize("covariance_type", SKLEARN_TYPES)
 @pytest.mark.parametrize("n_components", [1, 3])
 def test_criteria_are_those_of_scikit_learns_mixture(covariance_type, n_components):
     fit = mixture({"covariance_type": covariance_type}, n_components, reg_covar=1e-6).fit(X)
@@ -36,6 +36,7 @@ def test_weights_are_copies():
         assert found == pytest.approx(getattr(mixture({}, 3).fit(copies), criterion)(copies), rel=1e-8)
 
 
+@pytest.mark.slow
 def test_missing_values_tails_and_batches():
     rows = overlapping(120)
     rows[::7, 0] = np.nan

@@ -76,6 +76,7 @@ def test_failed_fits_are_not_chosen():
         one_standard_error(results(np.full((4, 3), np.nan)))
 
 
+@pytest.mark.slow
 def test_a_search_refits_the_smallest_number_on_the_plateau():
     grid = {"n_components": [1, 2, 3, 4, 5]}
     plain = GridSearchCV(MIXTURE, grid, cv=FOLDS).fit(X)
@@ -85,6 +86,7 @@ def test_a_search_refits_the_smallest_number_on_the_plateau():
     assert plain.best_params_["n_components"] > 2  # or the test shows nothing
 
 
+@pytest.mark.slow
 def test_pipelines_and_random_searches():
     pipeline = make_pipeline(StandardScaler(), MIXTURE)
     grid = {"lrvbgaussianmixture__n_components": [3, 1, 2], "standardscaler__with_std": [True]}
@@ -94,6 +96,7 @@ def test_pipelines_and_random_searches():
     assert search.best_params_["lrvbgaussianmixture__n_components"] == 2
 
 
+@pytest.mark.slow
 def test_of_two_parameters_named_alike_one_is_to_be_named():
     pipeline = make_pipeline(PCA(), MIXTURE)
     grid = {"lrvbgaussianmixture__n_components": [1, 2, 3], "pca__n_components": [1]}

@@ -55,7 +55,8 @@ def effects_and_differences(conclusion, optima, numbers, step=1e-3):
         factors = np.ones(len(X))
         ends = []
         for factors[number] in (1.0 + step, 1.0 - step):
-            ends.append(conclusion.value([optimum.refitted(factors) for optimum in optima]))
+            rows = optima[0].rows.reweighted(factors)
+            ends.append(conclusion.value([optimum.refitted(rows) for optimum in optima]))
         differences.append((ends[0] - ends[1]) / (2.0 * step))
     return effects, np.array(differences)
 
@@ -80,6 +81,7 @@ def test_effects_are_differences_of_refits(model, name):
     np.testing.assert_allclose(effects, differences, rtol=1e-5, atol=1e-9 * abs(number.value(optima)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS[:3], ids=model_id)
 def test_effects_on_the_difference_of_two_lower_bounds(model):
     pair = [fitted(model), mixture(model, 3, init_params="k-means++").fit(X)]
@@ -88,6 +90,7 @@ def test_effects_on_the_difference_of_two_lower_bounds(model):
     np.testing.assert_allclose(effects, differences, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_components", "name", "error"), [(1, "mean[0,x1]", 0.02), (2, APART, 0.3)])
 def test_effects_on_the_end_of_an_interval_have_those_on_its_error_bar(n_components, name, error):
     rows = X + np.repeat([[0.0, 0.0], [4.0, 0.0]], [160, 80], axis=0)  # Rough where they overlap.
@@ -130,6 +133,7 @@ def refitted_without(estimator, rows, X=X, weights=None):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", few_of(MODELS)[::2], ids=model_id)
 def test_a_fit_without_the_rows_confirms_it(model):
     estimator = fitted(model)
@@ -178,7 +182,9 @@ def test_brute_force_finds_no_set_smaller_by_two(n_components, conclusion, thres
     def changes(left_out):
         factors = np.ones(len(rows))
         factors[list(left_out)] = 0.0
-        return (number.value([base.refitted(factors)]) - threshold) * (found.value - threshold) <= 0.0
+        return (number.value([base.refitted(base.rows.reweighted(factors))]) - threshold) * (
+            found.value - threshold
+        ) <= 0.0
 
     assert changes(found.rows)
     smaller = (itertools.combinations(range(len(rows)), n) for n in range(1, len(found.rows) - 1))
@@ -231,6 +237,7 @@ def test_a_better_optimum_on_the_way_is_said():
     assert found.mode_gain > 1.0 and "another optimum of all rows is 2.7 nats higher" in found.verdict
 
 
+@pytest.mark.slow
 def test_rows_that_are_not_needed_are_put_back():
     rows = overlapping(150, seed=3)
     estimator = mixture(EXCHANGEABLE).fit(rows)
@@ -238,6 +245,7 @@ def test_rows_that_are_not_needed_are_put_back():
     assert found.found and found.path[:, 0].max() > len(found.rows) == found.path[-1, 0]
 
 
+@pytest.mark.slow
 def test_none_of_few_rows_can_be_put_back():
     rows = overlapping(40)
     estimator = mixture(EXCHANGEABLE).fit(rows)
@@ -270,6 +278,7 @@ def test_a_refit_that_does_not_arrive_is_no_answer(monkeypatch):
     assert not found.found and found.failure == "the refit did not converge." and found.n_refits > 10
 
 
+@pytest.mark.slow
 def test_which_of_two_numbers_of_components():
     one, two = (mixture(EXCHANGEABLE, k).fit(X) for k in (1, 2))
     difference = two.lower_bound_ - one.lower_bound_
@@ -300,6 +309,7 @@ def test_where_none_is_found_it_says_so():
     )
 
 
+@pytest.mark.slow
 def test_what_no_rows_can_change_takes_no_endless_search(monkeypatch):
     monkeypatch.setattr("sklearn_lrvb.answers.deciding_rows.MOST_REFITS", 40)
     estimator = fitted(EXCHANGEABLE)
@@ -340,6 +350,7 @@ def same(one, other):
         np.testing.assert_array_equal(one.groups, other.groups)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_groups", [False, True])
 def test_arrays_batches_dask_and_threads_find_the_same(with_groups):
     rows, weights = X.copy(), np.tile([1.0, 2.0, 0.0, 1.0], 60)
@@ -401,6 +412,7 @@ def test_many_rows_take_few_refits(monkeypatch):
     assert found.found and len(found.path) <= 3 < found.first_order_rows
 
 
+@pytest.mark.slow
 def test_a_weight_is_so_many_rows():
     weights = np.tile([3.0, 1.0], 120)
     estimator = mixture(EXCHANGEABLE).fit(X, sample_weight=weights)
@@ -429,6 +441,7 @@ def test_whole_groups_are_left_out():
     assert f"{len(found.groups)} of 40 groups" in found.verdict
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["holes", "float32", "frame"])
 def test_every_table_that_a_fit_takes(form):
     rows = X.copy()
@@ -445,6 +458,7 @@ def test_every_table_that_a_fit_takes(form):
     np.testing.assert_allclose(found.confirmed, np.diff(found.refit.means_[:, 0])[0], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_units_and_origin_do_not_matter():
     estimator = fitted({"prior": "flat"})
     moved = mixture({"prior": "flat"}, init_params=estimator.predict_proba(X)).fit(1e3 * X + 1e5)

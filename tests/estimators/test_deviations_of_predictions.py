@@ -51,6 +51,7 @@ def assert_same(found, expected):
         assert_equal_to_rounding(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 2])
 def test_deviations_are_those_of_the_posterior_by_quadrature(seed):
     mixture, X = noisy(seed)
@@ -85,6 +86,7 @@ def test_deviations_are_those_of_the_posterior_by_quadrature(seed):
     assert np.abs(by_response / of_noise - 1)[matters].max() > 0.4
 
 
+@pytest.mark.slow
 def test_deviations_are_those_of_the_draws():
     mixture, X = heavy_tailed()
     probabilities, scores = both(mixture, X)
@@ -100,6 +102,7 @@ def test_deviations_are_those_of_the_draws():
     )
 
 
+@pytest.mark.slow
 def test_deviations_of_latent_classes_are_those_of_the_draws():
     rng = np.random.default_rng(0)
     likely = np.array([[0.8, 0.75, 0.7, 0.8], [0.25, 0.2, 0.3, 0.2]])
@@ -118,6 +121,7 @@ def test_deviations_of_latent_classes_are_those_of_the_draws():
     np.testing.assert_allclose(probabilities, expected, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_predictions_take_the_way_of_the_table(monkeypatch):
     mixture, X = good()
     assert_same(both(mixture, X[:9]), both(mixture, X[:9], method="lrvb"))
@@ -125,7 +129,7 @@ def test_predictions_take_the_way_of_the_table(monkeypatch):
     assert mixture.posterior_summary(X=X).attrs["note"].startswith("Exact posterior:")
     assert_same(both(mixture, PLACES), both(mixture, PLACES, method="exact"))
     mixture, X = noisy(0)
-    monkeypatch.setattr("sklearn_lrvb.estimators.sampling_methods._MOST_SECONDS", 0.0)
+    monkeypatch.setattr("sklearn_lrvb.answers.error_bars._MOST_SECONDS", 0.0)
     with pytest.warns(UserWarning, match="predict_proba: .* by linear response.* would take about 0 minutes"):
         found = mixture.predict_proba(PLACES, return_std=True)[1]
     np.testing.assert_array_equal(found, both(mixture, PLACES, method="lrvb")[0])
@@ -134,6 +138,7 @@ def test_predictions_take_the_way_of_the_table(monkeypatch):
             mixture.score_samples(PLACES, return_std=return_std, method="sandwich")
 
 
+@pytest.mark.slow
 def test_a_fit_without_its_rows_says_that_it_cannot_check():
     mixture, X = noisy(0)
     expected = both(mixture, PLACES)
@@ -164,6 +169,7 @@ def test_a_good_check_is_remembered():
         assert_same(both(again, X[:9]), both(mixture, X[:9]))
 
 
+@pytest.mark.slow
 def test_the_same_question_has_the_same_answer_whatever_was_asked_in_between():
     mixture, X = noisy(0)
     first = both(mixture, PLACES)
@@ -174,6 +180,7 @@ def test_the_same_question_has_the_same_answer_whatever_was_asked_in_between():
     assert_same(both(again, PLACES), first)
 
 
+@pytest.mark.slow
 def test_rows_may_be_anywhere(monkeypatch):
     mixture, X = heavy_tailed()
     expected = both(mixture, X)

@@ -28,8 +28,10 @@ from catalogue import (
     scales_of,
     set_sizes,
     three_blobs,
+    type_of,
     use_information,
 )
+from covariance_types import TYPES
 from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -57,6 +59,7 @@ def test_scikit_learn_contract(estimator, check):
 # Against BayesianGaussianMixture.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", WEIGHT_PRIORS)
 @pytest.mark.parametrize("n_components", [1, 3])
 def test_a_converged_bayesian_gaussian_mixture_is_reproduced(weights, n_components):
@@ -390,7 +393,7 @@ def test_component_order_does_not_matter(model):
     for attribute in ("weights_", "means_", "precisions_", "covariances_"):
         for name in (attribute, attribute[:-1] + "_std_"):
             mine, other = getattr(here, name), getattr(there, name)
-            if name[:4] not in ("prec", "cova") or model["covariance_type"] != "tied":
+            if name[:4] not in ("prec", "cova") or not type_of(model).is_shared:
                 other = other[::-1]
             np.testing.assert_allclose(other, mine, rtol=1e-6, atol=1e-8)
 
@@ -411,6 +414,7 @@ def test_threads_and_block_sizes_do_not_change_the_answer(model, n_jobs, monkeyp
     np.testing.assert_allclose(blocks.influence(X), influence, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_number_of_threads_is_an_argument_or_joblibs(monkeypatch):
     set_sizes(monkeypatch, most_rows=100)
     threads = mixture({}, n_jobs=2).fit(overlapping())
@@ -485,6 +489,7 @@ def test_pickles_and_copies_keep_the_uncertainty(model, solver):
         assert newton_decrement(twin) == pytest.approx(newton_decrement(estimator), rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("information", INFORMATION)
 @pytest.mark.parametrize("are_many", [False, True])
 def test_many_rows_are_let_go_once_the_matrix_is_formed(information, are_many, monkeypatch):
@@ -563,6 +568,7 @@ def test_warm_start_refuses_another_shape():
         estimator.set_params(covariance_type="tied").fit(overlapping())
 
 
+@pytest.mark.slow
 def test_random_state_reproduces_and_n_init_does_not_lose():
     X = three_blobs()
     model = {**MODELS[0], "init_params": "random"}
@@ -606,7 +612,7 @@ def test_nothing_is_sampled_from_arrays_that_are_no_mixture(covariance_type):
     covariances = estimator.covariances_.copy()
     estimator.covariances_ = covariances * np.array([1.0, -1.0]).reshape(-1, *[1] * (covariances.ndim - 1))
     owner = "that of component 1"
-    if covariance_type == "tied":
+    if TYPES[covariance_type].is_shared:
         owner, estimator.covariances_ = "the common one", covariances - 2.0 * np.diag(np.diag(covariances))
     with pytest.raises(ValueError, match=f"covariances_ must be positive definite, but {owner} has a neg"):
         estimator.sample()
@@ -642,6 +648,7 @@ def test_callbacks_can_be_set_where_scikit_learn_has_them():
     assert hasattr(LRVBGaussianMixture, "set_callbacks") == has_callbacks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verbose", [1, 2])
 def test_sweeps_are_printed_as_by_scikit_learn(verbose, capsys):
     # The numbers differ, since scikit-learn's bound is without constants, but nothing else.
@@ -659,6 +666,7 @@ def test_sweeps_are_printed_as_by_scikit_learn(verbose, capsys):
     assert len(printed[0]) == 17
 
 
+@pytest.mark.slow
 def test_pipelines_and_searches():
     X = load_iris().data
     pipeline = make_pipeline(PCA(2), LRVBGaussianMixture(n_components=3, random_state=0)).fit(X)
@@ -747,12 +755,11 @@ def test_one_number_may_come_in_a_list(one):
     assert np.reshape(twin.covariance_prior_, ()) == given.covariance_prior_
 
 
-@pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical"])
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_priors_of_other_shapes_are_refused(covariance_type):
     X = overlapping(40)
-    shapes = {"full": (2, 2), "tied": (2, 2), "diag": (2,), "spherical": ()}
     for shape in ((2, 2), (2,), (1, 2), (3,), (2, 2, 2)):
         estimator = mixture({"covariance_type": covariance_type, "covariance_prior": np.ones(shape)})
-        if shape != shapes[covariance_type]:
+        if shape != TYPES[covariance_type].prior(np.eye(2)).shape:
             with pytest.raises(ValueError, match="but has the shape"):
                 estimator.fit(X)

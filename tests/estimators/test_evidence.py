@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from catalogue import COVARIANCE_TYPES
+from covariance_types import TYPES
 from exact_evidence import (
     Prior,
     clusters,
@@ -54,10 +55,9 @@ class ParameterDensity:
 
     def matrices(self, blocks):
         """Precision of every component: (S, B, d, d) -> (S, K, P, P)."""
-        n_components, n_features = self.means.shape
-        if self.covariance_type in ("full", "tied"):
-            return np.broadcast_to(blocks, (len(blocks), n_components, n_features, n_features))
-        return blocks.reshape(len(blocks), n_components, -1, 1) * np.eye(n_features)
+        covariance_type, (n_components, n_features) = TYPES[self.covariance_type], self.means.shape
+        values = blocks.reshape(len(blocks), *covariance_type.shape(n_components, n_features))
+        return np.stack([covariance_type.dense(draw, n_components, n_features) for draw in values])
 
     def sample(self, n_draws, rng):
         """Weights (S, K), means (S, K, P) and blocks (S, B, d, d)."""
@@ -116,7 +116,7 @@ def prior_density(prior, n_components):
 def widened_posterior(estimator, prior, order, share):
     """q of the fitted mixture with a share of its data's information, its components in another order."""
     start = prior_density(prior, estimator.n_components)
-    tied = prior.covariance_type == "tied"
+    tied = TYPES[prior.covariance_type].is_shared
     size = start.inverse_scales.shape[-1]
     covariances = estimator.covariances_ if tied else estimator.covariances_[order]
     blocks = np.reshape(covariances, (-1, size, size))
@@ -229,6 +229,7 @@ def test_two_components_bound_the_exact_log_evidence(covariance_type, sticks):
     assert exact - 2.0 < independent < joint < exact
 
 
+@pytest.mark.slow
 @every_type
 def test_importance_sampling_agrees_with_the_enumeration(covariance_type):
     # far apart, so that q in either order is near all of the posterior's mass
@@ -241,6 +242,7 @@ def test_importance_sampling_agrees_with_the_enumeration(covariance_type):
     assert sampled - 2.0 < estimator.lower_bound_ < sampled - 0.5
 
 
+@pytest.mark.slow
 @every_type
 def test_lower_bound_and_evidence_choose_the_same_number_of_components(covariance_type):
     prior, X = Prior(covariance_type, 2, concentration=10.0), clusters(10, 2, distance=20.0)

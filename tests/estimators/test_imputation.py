@@ -53,6 +53,7 @@ def test_means_and_deviations_are_those_of_draws(model):
     assert ratios.max() < 1.3
 
 
+@pytest.mark.slow
 @models_in_turn(few_of(MODELS), "row", 2 * [2, 30])
 def test_means_respond_to_the_parameters_as_their_deviations_say(model, row):
     """The derivative of a filled value in the weight of another row is J M^-1 g, by refits."""
@@ -77,6 +78,7 @@ def test_means_respond_to_the_parameters_as_their_deviations_say(model, row):
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_hidden_values_lie_within_their_intervals(covariance_type):
     truth = three_blobs(3000, 3)
@@ -158,7 +160,7 @@ def their_tests():
     with mock.patch.object(sklearn.impute, "IterativeImputer", ours):
         spec.loader.exec_module(module)
     return {
-        f"{name}_of_imputers": pytest.mark.filterwarnings("ignore")(function)
+        f"{name}_of_imputers": pytest.mark.slow(pytest.mark.filterwarnings("ignore")(function))
         for name, function in vars(module).items()
         if name.startswith("test_") and "sparse" not in name
     }
@@ -167,6 +169,7 @@ def their_tests():
 globals().update(their_tests())
 
 
+@pytest.mark.slow
 @not_converged
 @parametrize_with_checks(
     [
@@ -180,6 +183,7 @@ def test_scikit_learns_checks(estimator, check):
         check(estimator)
 
 
+@pytest.mark.slow
 def test_the_imputer_is_the_mixture():
     given = LRVBGaussianMixture(n_components=2, random_state=0)
     imputer = MixtureImputer(given).fit(holed())
@@ -192,6 +196,7 @@ def test_the_imputer_is_the_mixture():
     np.testing.assert_allclose(weighted.transform(holed()), expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_draws_go_on_from_one_transform_to_the_next():
     imputer = MixtureImputer(sample_posterior=True, random_state=0).fit(holed())
     first, second = imputer.transform(holed()), imputer.transform(holed())
@@ -200,6 +205,7 @@ def test_draws_go_on_from_one_transform_to_the_next():
     np.testing.assert_array_equal(again.transform(holed()), first)
 
 
+@pytest.mark.slow
 def test_frames_pipelines_and_names():
     frame = pd.DataFrame(holed(), columns=list("abc"))
     imputer = MixtureImputer(random_state=0, add_indicator=True).set_output(transform="pandas")
@@ -210,6 +216,7 @@ def test_frames_pipelines_and_names():
     assert len(np.unique(make_pipeline(MixtureImputer(random_state=0), model).fit_predict(frame))) > 1
 
 
+@pytest.mark.slow
 def test_markers_that_are_numbers():
     marked = np.where(HIDDEN, -999.0, holed())
     filled = MixtureImputer(missing_values=-999.0, random_state=0).fit_transform(marked)
@@ -221,6 +228,7 @@ def test_markers_that_are_numbers():
         MixtureImputer(missing_values="?").fit(holed())
 
 
+@pytest.mark.slow
 def test_a_column_without_any_value_is_dropped_or_filled():
     X = np.column_stack([holed(), np.full(len(holed()), np.nan)])
     dropped = MixtureImputer(random_state=0).fit(X)
@@ -231,6 +239,7 @@ def test_a_column_without_any_value_is_dropped_or_filled():
     np.testing.assert_array_equal(kept[:, :3], dropped.transform(X))
 
 
+@pytest.mark.slow
 def test_filled_values_are_closer_than_those_of_a_mean():
     truth = three_blobs(600, 3)
     X = np.where(np.random.default_rng(0).random(truth.shape) < 0.15, np.nan, truth)
@@ -241,6 +250,7 @@ def test_filled_values_are_closer_than_those_of_a_mean():
     assert errors[0] < 0.9 * errors[1]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_wide_tables_are_drawn_towards_uncorrelated_columns():
     """Regressions on more columns than their rows can tell apart must not be worse than a mean."""
@@ -260,6 +270,7 @@ def test_wide_tables_are_drawn_towards_uncorrelated_columns():
     assert ours < 0.95 * by_mean < by_its_own_covariance
 
 
+@pytest.mark.slow
 def test_constant_columns_are_filled_with_their_value():
     X = np.column_stack([holed(), np.full(120, 7.0), np.zeros(120)])
     X[::4, 3:] = np.nan
@@ -268,6 +279,7 @@ def test_constant_columns_are_filled_with_their_value():
         np.testing.assert_allclose(filled[:, 3:], np.broadcast_to([7.0, 0.0], (120, 2)), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_weights_of_the_imputer_are_repetitions():
     weights = np.random.default_rng(0).integers(0, 3, size=120)
     weighted = MixtureImputer(random_state=0).fit(holed(), sample_weight=weights)
@@ -275,6 +287,7 @@ def test_weights_of_the_imputer_are_repetitions():
     np.testing.assert_allclose(weighted.transform(holed()), repeated.transform(holed()), atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [1e-40, 1e40])
 def test_filled_values_have_the_unit_of_the_rows(unit):
     ours = MixtureImputer(random_state=0)
@@ -283,6 +296,7 @@ def test_filled_values_have_the_unit_of_the_rows(unit):
     )
 
 
+@pytest.mark.slow
 def test_fewer_rows_that_count_than_components():
     weights = np.zeros(120)
     weights[:3] = 1.0

@@ -97,6 +97,7 @@ MODELS = {
 }
 
 
+@pytest.mark.slow
 @with_signals
 @pytest.mark.parametrize("name", MODELS)
 def test_an_interrupted_fit_leaves_the_estimator_as_it_was(name, interrupted, small_blocks):
@@ -119,6 +120,7 @@ def test_an_interrupted_fit_leaves_the_estimator_as_it_was(name, interrupted, sm
         assert_same_fit(again, last if again.n_features_in_ == 1 else fitted)
 
 
+@pytest.mark.slow
 @with_signals
 def test_an_interrupted_continuation_leaves_the_estimator_as_it_was(interrupted):
     X = overlapping()
@@ -190,6 +192,7 @@ def asked():
     return fit, {name: question(copy.deepcopy(fit)) for name, question in QUESTIONS.items()}
 
 
+@pytest.mark.slow
 @with_signals
 @pytest.mark.filterwarnings("ignore:Exact posterior, not converged")
 @pytest.mark.parametrize("name", QUESTIONS)

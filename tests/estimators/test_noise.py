@@ -6,7 +6,7 @@ import re
 import dask.array as da
 import numpy as np
 import pytest
-from catalogue import WITH_NOISE, fitted, mixture, model_id, models_in_turn, overlapping, three_blobs
+from catalogue import WITH_NOISE, fitted, mixture, model_id, models_in_turn, overlapping, three_blobs, type_of
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
@@ -33,6 +33,7 @@ def test_false_is_none(noise):
         other.noise_weight_std_
 
 
+@pytest.mark.slow
 @every_model
 def test_true_is_the_density_that_it_finds(model):
     by_default, again = mixture(model, 3).fit(X), mixture({**model, "noise": np.True_}, 3).fit(X)
@@ -78,7 +79,7 @@ def test_outliers_move_the_means_far_less_than_without_noise():
 @models_in_turn(WITH_NOISE, "holes", [False, True])
 def test_units_and_place_of_the_columns_do_not_matter(model, holes):
     scale, shift = np.array([1e-3, 1.0, 1e4]), np.array([5.0, -3.0, 1e5])
-    if model["covariance_type"] == "spherical":
+    if type_of(model).n_axes == 0:
         scale = np.full(3, 1e4)
     rows = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X) if holes else X
     model = {**model, "reg_covar": 0.0, "init_params": mixture(model, 3).fit(X).predict_proba(X)}
@@ -90,6 +91,7 @@ def test_units_and_place_of_the_columns_do_not_matter(model, holes):
     assert other.noise_weight_std_ == pytest.approx(one.noise_weight_std_, rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", WITH_NOISE[:4], ids=model_id)
 def test_no_coordinates_are_preferred(model):
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0] @ np.diag([1.0, 3.0, 0.2])
@@ -100,6 +102,7 @@ def test_no_coordinates_are_preferred(model):
     np.testing.assert_allclose(other.predict_proba(X @ turn), one.predict_proba(X), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_given_responsibilities_may_leave_noise_out():
     start = np.eye(3)[np.arange(len(X)) % 3]
     with_column = np.hstack([start, np.zeros((len(X), 1))])
@@ -141,6 +144,7 @@ def test_samples_are_rows_of_the_components(model):
         changed.sample()
 
 
+@pytest.mark.slow
 def test_its_weight_decides_by_name():
     estimator = mixture(FULL, 3).fit(X)
     found = estimator.deciding_rows(X, conclusion="weight[noise]", threshold=estimator.noise_weight_ - 0.01)
@@ -152,6 +156,7 @@ def test_its_weight_decides_by_name():
     np.testing.assert_array_equal(by_function.rows, found.rows)
 
 
+@pytest.mark.slow
 def test_cross_validation_tells_noise_from_none():
     search = GridSearchCV(mixture({}, 3, tol=1e-3), {"noise": [None, True]}, cv=3).fit(
         np.random.default_rng(0).permutation(X)
@@ -192,6 +197,7 @@ def test_noise_needs_a_proper_prior():
         mixture({"prior": "flat"}, noise=-9.0).fit(X)
 
 
+@pytest.mark.slow
 def test_a_density_that_would_take_rows_of_the_clusters_warns_with_the_number():
     log_density = mixture(FULL, 3).fit(X).noise_log_density_
     with pytest.warns(UserWarning, match=re.escape("is 1.5 above the log density of noise")):
@@ -199,6 +205,7 @@ def test_a_density_that_would_take_rows_of_the_clusters_warns_with_the_number():
     mixture(FULL, 3, noise=log_density - 1.5).fit(X)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:noise=.* is .* above the log density of noise")
 @pytest.mark.parametrize("noise", [50, 1e7])
 def test_noise_that_takes_all_rows_is_refused_and_leaves_the_mixture_as_it_was(noise):

@@ -19,7 +19,7 @@ from sklearn.mixture import BayesianGaussianMixture
 from benchmarks.problems.prior_tables import PRIOR, prior_table
 from benchmarks.rivals.number_references import stored
 from sklearn_lrvb import LRVBGaussianMixture, number_of_clusters
-from sklearn_lrvb.estimators import number_of_clusters as model_choice
+from sklearn_lrvb.estimators import number_search as model_choice
 
 DIRICHLET = {"weight_concentration_prior_type": "dirichlet_distribution"}
 X = overlapping(60)
@@ -54,6 +54,7 @@ def of_two():
 # Against sums over all partitions of eight or nine rows.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("covariance_type", "n_features", "distance"),
     [("full", 1, 1.5), ("full", 2, 2.5), ("tied", 2, 2.5), ("diag", 2, 1.5), ("spherical", 2, 2.5)],
@@ -70,6 +71,7 @@ def test_probabilities_are_those_of_sums_over_all_partitions(covariance_type, n_
     np.testing.assert_allclose(result.scores["probability"], softmax(result.log_evidence), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_occupied_clusters_are_those_of_sums_over_all_partitions():
     prior, rows = Prior("full", 2), clusters(9, 2, 2.5)
     result = number_of_clusters(
@@ -82,7 +84,7 @@ def test_occupied_clusters_are_those_of_sums_over_all_partitions():
     assert result.occupied[2] == pytest.approx(share_of_three, abs=0.03)
 
 
-@pytest.mark.parametrize("covariance_type", ["full", "spherical"])
+@pytest.mark.parametrize("covariance_type", [pytest.param("full", marks=pytest.mark.slow), "spherical"])
 def test_prior_slopes_are_derivatives_of_the_evidence(covariance_type):
     prior, rows = Prior(covariance_type, 2), clusters(9, 2, 2.5)
     result = number_of_clusters(
@@ -114,6 +116,7 @@ def test_prior_slopes_are_derivatives_of_the_evidence(covariance_type):
         np.testing.assert_allclose(slopes, exact, atol=0.4, err_msg=name)  # Monte Carlo
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [5, 11])  # Importance sampling is unreliable for several K.
 def test_errors_count_what_importance_sampling_misses(seed):
     rows, _ = prior_table(seed)
@@ -152,6 +155,7 @@ def few_at_first(monkeypatch):
     return fitted
 
 
+@pytest.mark.slow
 def test_the_search_goes_on_until_the_largest_number_is_improbable(few_at_first, monkeypatch):
     monkeypatch.setattr(model_choice, "_LARGEST_AT_FIRST", 3)
     grown = compared(FAR, n_components=None, n_sweeps=60, another_prior=True)
@@ -168,6 +172,7 @@ def test_the_search_goes_on_until_the_largest_number_is_improbable(few_at_first,
     assert repr(grown) == repr(given)
 
 
+@pytest.mark.slow
 def test_the_search_stops_at_twice_its_beginning_and_says_so(few_at_first):
     rows = np.concatenate([FAR, FAR + [0.0, 300.0]])
     model = {**DIRICHLET, "covariance_prior": np.eye(2), "mean_precision_prior": 1e-4}
@@ -194,6 +199,7 @@ def test_the_largest_number_that_has_a_fit_is_no_answer():
     assert verdict.endswith("There is no fit of 3: see notes.")
 
 
+@pytest.mark.slow
 def test_the_search_stops_where_there_is_no_further_fit(few_at_first):
     model = {**DIRICHLET, "init_params": no_start_for_three}
     result = compared(FAR, model, n_components=None, n_sweeps=60)
@@ -201,6 +207,7 @@ def test_the_search_stops_where_there_is_no_further_fit(few_at_first):
     assert "The search stopped at 2: There is no start for three." in result.verdict
 
 
+@pytest.mark.slow
 def test_the_search_stops_where_the_matrix_of_the_next_fit_would_be_too_large(few_at_first, monkeypatch):
     monkeypatch.setattr(model_choice, "MAX_DENSE_SIZE", 12)
     result = compared(FAR, n_components=None, n_sweeps=60)
@@ -208,6 +215,7 @@ def test_the_search_stops_where_the_matrix_of_the_next_fit_would_be_too_large(fe
     assert "The search stopped at 2: P(K | X) of up to 3 components needs a matrix of 18" in result.verdict
 
 
+@pytest.mark.slow
 def test_the_first_range_is_up_to_the_estimators_own_number():
     for n_components, largest in ((1, 6), (7, 7)):
         estimator = mixture(DIRICHLET, n_components)
@@ -216,27 +224,29 @@ def test_the_first_range_is_up_to_the_estimators_own_number():
     assert number_of_clusters(estimator, X[:5], **options).n_components.tolist() == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.slow
 def test_a_fit_to_the_same_rows_is_not_made_again(few_at_first, monkeypatch):
-    climbs, climbed = [], model_choice.climbed
-    monkeypatch.setattr(model_choice, "climbed", lambda *given: climbs.append(given) or climbed(*given))
+    ascents, ascended = [], model_choice.ascended
+    monkeypatch.setattr(model_choice, "ascended", lambda *given: ascents.append(given) or ascended(*given))
     rows, quick = FAR[:40], {"n_components": [1, 2], "n_draws": 200, "another_prior": False}
     fitted = mixture({"n_init": 12}, 2).fit(rows)  # Of broken sticks; those of the comparison are Dirichlet.
     result = number_of_clusters(fitted, rows, **quick)
     assert few_at_first == [(1, 1), (2, 1)]
-    assert len(climbs) == 1
+    assert len(ascents) == 1
     new = number_of_clusters(mixture({"n_init": 12}), rows, **quick)
     assert few_at_first[2:] == [(1, 1), (2, 12)]
     assert result.scores["lower_bound"][1] == pytest.approx(new.scores["lower_bound"][1], abs=0.01)
-    # Nobody climbs from a fit to other rows, or of another model.
+    # Nobody ascents from a fit to other rows, or of another model.
     number_of_clusters(fitted, rows + 1.0, **quick)
     number_of_clusters(fitted.set_params(covariance_type="tied"), rows, **quick)
-    assert len(climbs) == 1
+    assert len(ascents) == 1
     assert few_at_first[4:] == [(1, 1), (2, 12)] * 2
 
 
 # Numbers whose fit has rows in fewer components.
 
 
+@pytest.mark.slow
 def test_the_fit_that_is_reported_has_as_many_clusters_as_are_probable():
     # The lower bound of two clusters is below that of one and an empty component, but not their evidence.
     rows = np.random.default_rng(1).normal(size=(60, 2)) + np.repeat([[2.0, 0.0], [0.0, 0.0]], 30, axis=0)
@@ -249,6 +259,7 @@ def test_the_fit_that_is_reported_has_as_many_clusters_as_are_probable():
     assert fit.weights_std_.shape == (2,)
 
 
+@pytest.mark.slow
 def test_the_sentence_says_what_a_number_means_without_a_fit(found):
     best = found.best
     held = np.eye(3)[best - 1]
@@ -267,6 +278,7 @@ def test_the_sentence_says_what_a_number_means_without_a_fit(found):
 # What must not matter.
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_numbers(of_two):
     with parallel_config("threading"):
         again = compared(n_components=[1, 2], n_jobs=2)
@@ -274,6 +286,7 @@ def test_the_same_seed_gives_the_same_numbers(of_two):
     assert compared(n_components=[1, 2], random_state=1).log_evidence[1] != of_two.log_evidence[1]
 
 
+@pytest.mark.slow
 def test_units_and_place_of_the_rows_do_not_matter():
     model, numbers = {**DIRICHLET, "reg_covar": 0.0}, [1, 2]
     moved = compared(1e3 * X + 1e4, model, n_components=numbers)
@@ -281,6 +294,7 @@ def test_units_and_place_of_the_rows_do_not_matter():
     np.testing.assert_allclose(moved.scores["probability"], still.scores["probability"], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_rows_in_batches_and_on_dask_are_those_of_the_table(of_two):
     batches = [X[:25], X[25:]]
     for rows in (batches, da.from_array(X, chunks=(25, 2)), pd.DataFrame(X)):
@@ -288,17 +302,16 @@ def test_rows_in_batches_and_on_dask_are_those_of_the_table(of_two):
         np.testing.assert_allclose(result.scores["probability"], of_two.scores["probability"], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_fit_without_names_of_columns_is_known_again_without_a_warning(monkeypatch):
-    known = []
-    monkeypatch.setattr(
-        model_choice, "_add_climb", lambda fit, *rest: known.append(fit.estimator.n_components)
-    )
+    ascents, ascended = [], model_choice.ascended
+    monkeypatch.setattr(model_choice, "ascended", lambda *given: ascents.append(given) or ascended(*given))
     estimator = mixture(DIRICHLET).fit(X)
     columns = [f"c{p}" for p in range(X.shape[1])]
     number_of_clusters(
         estimator, pd.DataFrame(X, columns=columns), n_components=[1, 2], n_draws=200, another_prior=False
     )
-    assert known == [2]
+    assert [posterior.n_components for _, posterior, _ in ascents] == [2]
 
 
 def test_the_number_of_rows_need_not_be_known_before():
@@ -308,6 +321,7 @@ def test_the_number_of_rows_need_not_be_known_before():
     np.testing.assert_allclose(bounds[1], bounds[0], rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "distance"), [(0, 4.0), (2, 6.0)])  # Of three no optimum, and a small one.
 def test_without_chains_little_is_known_of_numbers_without_a_good_optimum(seed, distance):
     rows = np.random.default_rng(seed).normal(size=(40, 2)) + np.repeat([[distance], [0.0]], 20, axis=0)
@@ -319,6 +333,7 @@ def test_without_chains_little_is_known_of_numbers_without_a_good_optimum(seed, 
     assert gaps.max() > 0.1
 
 
+@pytest.mark.slow
 def test_unreliable_importance_sampling_of_one_cluster_is_mended_by_chains():
     holed = X.copy()
     holed[1:, 0] = np.nan
@@ -331,6 +346,7 @@ def test_unreliable_importance_sampling_of_one_cluster_is_mended_by_chains():
     assert compared(holed, n_components=[1], sample_weight=np.full(60, 1.0001)).log_evidence_error[0] >= 1.9
 
 
+@pytest.mark.slow
 def test_rows_that_count_twice_are_two_rows():
     weights = np.where(np.arange(len(X)) < 10, 2.0, 1.0)
     twice = np.concatenate([X, X[:10]])
@@ -344,6 +360,7 @@ def test_rows_that_count_twice_are_two_rows():
     assert np.all(gaps < 0.02 + 2.0 * errors)
 
 
+@pytest.mark.slow
 def test_rows_with_holes_and_broken_weights_are_compared():
     holed = X.copy()
     holed[::7, 0] = np.nan
@@ -353,6 +370,7 @@ def test_rows_with_holes_and_broken_weights_are_compared():
     assert np.all(np.isfinite(result.log_evidence))
 
 
+@pytest.mark.slow
 def test_numbers_between_others_use_the_smaller_ones_too(found):
     some = compared(n_components=[3, 2])
     assert some.n_components.tolist() == [2, 3]
@@ -404,6 +422,7 @@ def by_scores():
     return model, weights, result
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_the_fits(by_scores):
     model, weights, result = by_scores
     assert result.log_evidence is result.reliable is None
@@ -418,6 +437,7 @@ def test_scores_are_those_of_the_fits(by_scores):
     assert np.any(result.n_occupied < result.n_components)
 
 
+@pytest.mark.slow
 def test_the_standard_error_is_that_of_a_sum_over_rows(by_scores):
     _, weights, result = by_scores
     rows = {k: fit.loo_score_samples(X, sample_weight=weights) for k, fit in result.estimators_.items()}
@@ -452,6 +472,7 @@ def test_fits_in_trouble_are_marked_and_noted():
     assert repr(result).count("not converged") == 1
 
 
+@pytest.mark.slow
 def test_a_fit_that_fails_is_missing_unless_all_do():
     def start(X, n_components, random_state):
         if n_components == 2:
@@ -477,6 +498,7 @@ def test_a_fit_that_fails_is_missing_unless_all_do():
             compared(model=model, criteria=criteria, n_components=[2], n_init=1)
 
 
+@pytest.mark.slow
 def test_empty_components_with_independent_factors_are_no_missed_fits():
     model = {**DIRICHLET, "factorization": "independent", "weight_concentration_prior": 1.0}
     for covariance_type in ("full", "tied"):
@@ -573,11 +595,13 @@ def test_the_sentence_tells_how_sure_the_other_prior_is(found):
         assert f"(a tenth of covariance_prior and of mean_precision_prior): {says}" in verdict
 
 
+@pytest.mark.slow
 def test_one_number_has_no_probability_to_tell():
     verdict = compared(n_components=[2]).verdict
     assert verdict == "2 was the only number asked for: ask for others."
 
 
+@pytest.mark.slow
 def test_the_largest_number_asked_for_is_no_answer():
     rows = np.concatenate([X, X + 40.0])
     result, alone = (compared(rows, n_components=numbers) for numbers in ([1, 2], [2]))
@@ -587,6 +611,7 @@ def test_the_largest_number_asked_for_is_no_answer():
         assert "2 was the only number asked for: ask for others." in verdict
 
 
+@pytest.mark.slow
 def test_warnings_of_converged_fits_are_gathered_into_one():
     with pytest.warns(UserWarning, match="n_components = 1, 2 warned") as caught:
         result = number_of_clusters(
@@ -599,6 +624,7 @@ def test_warnings_of_converged_fits_are_gathered_into_one():
     assert "see notes" in repr(result)
 
 
+@pytest.mark.slow
 def test_rows_of_weight_zero_have_no_part():
     rows, weights = np.vstack([X, [1e300, 0.0]]), np.append(np.ones(len(X)), 0.0)
     both = ["probability", "leave_one_out"]
@@ -672,7 +698,7 @@ def test_numbers_of_components_come_from_any_iterable():
 
 def test_evidences_of_the_numbers_add_up_from_those_of_occupied_ones():
     # The identity that everything rests on, by sums over all partitions.
-    from sklearn_lrvb.sampling.occupied import log_prior_factor
+    from sklearn_lrvb.sampling.number_evidence import log_prior_factor
 
     prior, rows = Prior("full", 1), clusters(7, 1, 2.0)
     by_occupied, numbers = log_evidence_by_occupied(rows, prior, 4), np.arange(1, 5)
@@ -684,6 +710,7 @@ def test_evidences_of_the_numbers_add_up_from_those_of_occupied_ones():
 # Which rows are together, averaged over the numbers of clusters.
 
 
+@pytest.mark.slow
 def test_partitions_are_averaged_by_the_probabilities(found):
     partition = found.partition_posterior(X, n_draws=300, random_state=0)
     numbers = partition.n_clusters_frequencies

@@ -16,8 +16,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.answers.partition_search import DrawnPartitions
 from sklearn_lrvb.answers.partitions import note_of_number, partition_posterior
-from sklearn_lrvb.gaussian.sampling.copula import GaussianParameters, draws_at
-from sklearn_lrvb.sampling.row_labels import RandomLabels, label_draws
+from sklearn_lrvb.gaussian.sampling.parameters import GaussianParameters
+from sklearn_lrvb.sampling.random_assignments import RandomLabels, label_draws
 from sklearn_lrvb.sampling.sampler import PosteriorSampler
 
 X = overlapping()
@@ -68,6 +68,7 @@ def test_summaries_are_those_of_pairs_of_rows():
     assert f" {np.sum(result.certainty < 0.8)} of 240 rows " in result.verdict
 
 
+@pytest.mark.slow
 def test_exact_draws_say_what_the_sum_over_all_assignments_says():
     rng = np.random.default_rng(1)
     rows = np.append(rng.normal(size=5), 3.0 + rng.normal(size=4))[:, None]
@@ -123,6 +124,7 @@ def test_where_components_are_empty_it_says_that_the_prior_decides():
     assert "If their number were known" in result.verdict
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("max_rows", "has_holes"), [(1000, False), (100, True)])
 def test_rows_may_be_anywhere(max_rows, has_holes, monkeypatch):
     rows = holed() if has_holes else X[:120]
@@ -207,6 +209,7 @@ def test_whole_weights_are_copies_and_rows_without_weight_are_placed():
     assert_same(found(weighted, da.from_array(rows, chunks=(30, 2)), **lazy), one)
 
 
+@pytest.mark.slow
 def test_with_fractional_weights_rows_are_sampled_in_proportion():
     weights = np.random.default_rng(0).uniform(0.2, 1.8, 240)
     estimator = mixture({}, 2).fit(X, sample_weight=weights)
@@ -217,6 +220,7 @@ def test_with_fractional_weights_rows_are_sampled_in_proportion():
     assert len(found(few, X, sample_weight=weights / 8).sampled_rows) == 240
 
 
+@pytest.mark.slow
 def test_draws_of_several_mixtures_go_together():
     mixtures, rows = [mixture({}, k).fit(X) for k in (1, 2, 3)], rows_of(fitted({}), X)
     sources = [drawn_by(one, n) for one, n in zip(mixtures, (20, 40, 30), strict=True)]
@@ -242,6 +246,7 @@ def test_draws_of_several_mixtures_go_together():
     assert np.abs(placed.affinity - result.affinity).max() < 0.4
 
 
+@pytest.mark.slow
 def test_draws_are_those_of_the_answer_and_reproducible():
     estimator = copy.deepcopy(fitted({}))
     by_default = estimator.partition_posterior(X, n_draws=20, random_state=5)
@@ -253,6 +258,7 @@ def test_draws_are_those_of_the_answer_and_reproducible():
     assert exact.note.startswith("Exact posterior") and len(exact.label_draws) == 12
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_draws_times_rows():
     rows = overlapping(60_000)
     estimator = LRVBGaussianMixture(n_components=2, random_state=0).fit(rows)
@@ -261,6 +267,7 @@ def test_memory_does_not_grow_with_draws_times_rows():
     assert peak < of_results + len(rows) * 200 / 2
 
 
+@pytest.mark.slow
 def test_bad_arguments_are_refused():
     estimator = fitted({})
     for options, message in [
@@ -297,7 +304,9 @@ def test_many_components_have_wider_labels():
     with pytest.warns(ConvergenceWarning):
         estimator.fit(X)
     posterior = posterior_of(estimator)
-    source = GaussianParameters(posterior, estimator._fitted.origin, draws_at(posterior, posterior))
+    source = GaussianParameters(
+        posterior, estimator._fitted.origin, GaussianParameters.draws_at(posterior, posterior)
+    )
     labels = label_draws(rows_of(estimator, X), [source], 0)
     with pytest.raises(MemoryError, match="7000 draws"):  # The tables of the search count.
         found(estimator, X, n_draws=7000)

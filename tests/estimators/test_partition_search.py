@@ -44,6 +44,7 @@ def all_partitions(n_rows):
     return np.array(partitions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_no_partition_of_eight_rows_is_closer(seed):
     labels, partitions = draws(8, 12, 4, seed), all_partitions(8)

@@ -85,6 +85,7 @@ def everything(X, weights, **parameters):
     return fit, covariance
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.* move the fit further than one step")
 @pytest.mark.parametrize(
     ("covariance_type", "prior", "weighted"),
@@ -110,6 +111,7 @@ def test_every_function_of_a_block_is_small_and_the_same_after_a_pickle(
         assert size < 1.2 * few.get(name, size) + 500, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moves", ["merge", "search"])
 @pytest.mark.parametrize("init_params", ["kmeans", "random", "k-means++"])
 def test_moves_and_starts_pass_over_rows_in_the_same_way(moves, init_params, sizes):
@@ -126,6 +128,7 @@ def test_moves_and_starts_pass_over_rows_in_the_same_way(moves, init_params, siz
         few = few or found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["primal", "matrix_free"])
 def test_responses_of_rows_travel_without_the_training_rows(solver, sizes, monkeypatch):
     use_information(solver, monkeypatch)

@@ -12,6 +12,7 @@ SCRIPT = Path(__file__).parent / "rows_beyond_memory.py"
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are those of Linux")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["file", "cluster"])
 def test_neither_x_nor_a_row_for_each_row_is_ever_in_memory(where, tmp_path):
     argument = "cluster" if where == "cluster" else tmp_path / "X.npy"

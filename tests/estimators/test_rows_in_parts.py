@@ -21,13 +21,14 @@ from catalogue import (
     three_blobs,
     uncertainty_of,
 )
+from covariance_types import TYPES
 from dask.callbacks import Callback
 from sklearn.base import clone
 from sklearn.mixture import BayesianGaussianMixture
 
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.answers.leave_one_out import one_steps, scores_of_one_step
-from sklearn_lrvb.rows import dask_rows
+from sklearn_lrvb.rows import dask_rows, given_rows
 from sklearn_lrvb.rows.parts import ChangedRowsError
 
 # Passes of a source besides those of the steps: a look at the columns, the first pass, the default prior, the
@@ -210,6 +211,7 @@ SETTINGS = {
     ("spherical", "conjugate"): ({"init_params": by_first_column, "moves": "merge"}, False, False),
     ("spherical", "flat"): ({"solver": "coordinate_ascent", "max_iter": 60, "tol": 1e-3}, True, False),
 }
+SETTINGS |= {(kind, prior): SETTINGS["diag", prior] for kind in COVARIANCE_TYPES[4:] for prior in PRIORS}
 
 
 @functools.cache
@@ -228,6 +230,7 @@ def estimator_of(covariance_type, prior):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("covariance_type", "prior", "form"),
     [(kind, prior, form) for kind in COVARIANCE_TYPES for prior in PRIORS for form in FORMS[prior]],
@@ -236,7 +239,7 @@ def test_parts_give_what_the_array_gives(covariance_type, prior, form, request):
     _, is_weighted, are_many = SETTINGS[covariance_type, prior]
     if are_many:
         request.getfixturevalue("starts_from_samples")
-    dtype = np.float32 if covariance_type == "spherical" else np.float64
+    dtype = np.float32 if TYPES[covariance_type].n_axes == 0 else np.float64
     X, reference = reference_fit(covariance_type, prior, dtype)
     weights = WEIGHTS if is_weighted else None
     given, keywords = rows_as(form, X, weights)
@@ -247,6 +250,7 @@ def test_parts_give_what_the_array_gives(covariance_type, prior, form, request):
         assert_same_answers(fit, reference, X, weights, given, keywords)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Best performing initialization did not converge")
 @pytest.mark.parametrize("form", ["array", "batches"])
 def test_random_starts_of_many_rows_with_holes(form, starts_from_samples):
@@ -290,6 +294,7 @@ def test_rows_without_any_value_count_nothing_in_an_array(covariance_type, prior
 
 
 # Every form is there with two covariance types and both priors.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("covariance_type", "form", "prior"),
     [
@@ -322,6 +327,7 @@ def array_fit():
     return mixture({}, 3).fit(three_blobs())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "lengths",
     [(300,), (1,) * 60 + (240,), (299, 0, 1), (0, 300), (0,) * 40 + (150, 150) + (0,) * 40],
@@ -336,14 +342,16 @@ def test_chunks_of_any_lengths(lengths):
         np.testing.assert_array_equal(labels, array_fit().predict(X))
 
 
+@pytest.mark.slow
 def test_many_small_chunks_are_taken_together():
     X = chunked(three_blobs(), (1,) * 300)
-    counted = Tasks()
+    rows, counted = given_rows(mixture({}, 1), X.persist(), reset=True), Tasks()
     with counted:
-        mixture({"max_iter": 1, "tol": 1e3}, 1).fit(X.persist())
-    assert counted.of("_survey_of_group") == 1
+        assert rows.n_samples == 300
+    assert counted.of("_of_group") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "dtype", [int, bool, np.float16, np.float32, object], ids=["int", "bool", "float16", "float32", "object"]
 )
@@ -357,6 +365,7 @@ def test_numbers_of_any_type(dtype):
         assert_same_fit(mixture({}, 2).fit(given), reference)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["Float64", "Float32", "Int64", "boolean"])
 @pytest.mark.filterwarnings("ignore:Columns of X", "ignore:Components have shrunk")
 def test_nullable_columns_of_a_frame(dtype):
@@ -375,6 +384,7 @@ def test_nullable_columns_of_a_frame(dtype):
         assert_same_fit(mixture({}, 2).fit([frame[:100], frame[100:]]), reference)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["frame", "batches"])
 def test_names_are_those_of_the_columns_and_other_names_are_refused(kind):
     frame = pd.DataFrame(three_blobs(), columns=list("abc"))
@@ -402,6 +412,7 @@ def test_words_among_the_columns_are_named():
 # What a fit starts from.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["array", "frame", "batches"])
 def test_a_warm_start_goes_on_from_the_last_fit(form):
     X = three_blobs()
@@ -417,6 +428,7 @@ def test_a_warm_start_goes_on_from_the_last_fit(form):
     assert (fits[0].lower_bound_, fits[0].n_iter_) == (pytest.approx(again, rel=1e-14), 1)
 
 
+@pytest.mark.slow
 def test_a_warm_start_from_arrays_that_were_set_by_hand():
     X = three_blobs()
     fits = [mixture({"warm_start": True}, 3).fit(X) for _ in range(2)]
@@ -426,6 +438,7 @@ def test_a_warm_start_from_arrays_that_were_set_by_hand():
     assert_same_fit(*fits)
 
 
+@pytest.mark.slow
 def test_a_fit_of_scikit_learn_is_continued():
     X = three_blobs()
     bgm = BayesianGaussianMixture(n_components=3, random_state=0, max_iter=300).fit(X)
@@ -437,6 +450,7 @@ def test_a_fit_of_scikit_learn_is_continued():
     assert_same_fit(*fits, 1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lengths", [LENGTHS, (150, 150)], ids=["chunks of X", "other chunks"])
 def test_responsibilities_on_dask(lengths):
     X = three_blobs()
@@ -450,6 +464,7 @@ def test_responsibilities_on_dask(lengths):
         assert_same_fit(fit.fit(chunked(X), sample_weight=chunked(WEIGHTS)), reference)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("responsibilities", "message"),
     [
@@ -493,6 +508,7 @@ def test_fewer_rows_than_features(form):
 # Weights.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "weights",
     [WEIGHTS, list(WEIGHTS), pd.Series(WEIGHTS), chunked(WEIGHTS), chunked(WEIGHTS.astype(int), (150, 150))],
@@ -535,6 +551,7 @@ def test_weights_of_batches_go_with_them():
 # The first pass.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["array", "frame", "batches"])
 @pytest.mark.parametrize(("value", "what"), [(np.inf, "infinity"), (-np.inf, "infinity")])
 def test_a_value_that_is_no_number_is_named_with_its_place(form, value, what):
@@ -670,6 +687,7 @@ def as_tuple(answer):
     return answer if isinstance(answer, tuple) else (answer,)
 
 
+@pytest.mark.slow
 def test_labels_of_the_training_rows_are_lazy():
     X = three_blobs()
     labels = mixture({}, 3).fit_predict(chunked(X), sample_weight=chunked(WEIGHTS))
@@ -706,6 +724,7 @@ def test_the_influence_of_batches_is_written_to_a_file(dtype, tmp_path):
 # The same every time.
 
 
+@pytest.mark.slow
 def test_a_fit_is_the_same_bit_by_bit_whatever_the_scheduler():
     X = chunked(three_blobs())
     fits = []
@@ -718,6 +737,7 @@ def test_a_fit_is_the_same_bit_by_bit_whatever_the_scheduler():
         assert fit.posterior_std_.tobytes() == fits[0].posterior_std_.tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("init_params", "moves"),
     [
@@ -730,19 +750,22 @@ def test_a_fit_is_the_same_bit_by_bit_whatever_the_scheduler():
 def test_nothing_that_travels_is_of_the_size_of_the_rows(
     init_params, moves, starts_from_samples, monkeypatch
 ):
-    sizes, add_value = [], dask_rows._Graph.add_value
+    sizes, delayed = [], dask_rows.Delayed
 
-    def measured(graph, value):
-        sizes.append(len(pickle.dumps(value)))
-        return add_value(graph, value)
+    def measured(key, tasks):
+        sizes.extend(
+            len(pickle.dumps(task)) for name, task in tasks.items() if name[0].startswith("lrvb-pass")
+        )
+        return delayed(key, tasks)
 
-    monkeypatch.setattr(dask_rows._Graph, "add_value", measured)
+    monkeypatch.setattr(dask_rows, "Delayed", measured)
     X = np.concatenate(40 * [three_blobs()])
     X = da.from_array(X + 0.01 * np.random.default_rng(0).normal(size=X.shape), chunks=(1000, -1))
     mixture({"init_params": init_params, "moves": moves}, 3).fit(X)
     assert 100 < max(sizes) < X.nbytes / 10
 
 
+@pytest.mark.slow
 def test_a_fit_keeps_no_rows():
     """Neither a file that may be closed, nor chunks that take memory on workers."""
     for given in (chunked(three_blobs()), Source(three_blobs())):
@@ -789,6 +812,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("first", [3, 9])
 def test_rows_that_change_are_noticed(change, first):
@@ -848,6 +872,7 @@ def test_one_pass_over_the_batches_a_sweep():
         assert source.n_begun == before + 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "source",
     [
@@ -931,6 +956,7 @@ def test_passes_are_told(capsys):
     assert f"Pass {source.n_begun - 1} over X" in printed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_leave_one_out_scores_of_few_rows_with_holes_on_dask(covariance_type):
     # So few rows that solving for each takes less than an inverse.

@@ -92,6 +92,7 @@ def assert_same_bits(fit, other):
         np.testing.assert_array_equal(getattr(fit, name), getattr(other, name), err_msg=name)
 
 
+@pytest.mark.slow
 def test_the_fit_is_that_of_one_process_and_of_one_array(on_workers, without_a_cluster):
     (local, array), (_, fit) = without_a_cluster, on_workers
     assert_same_bits(fit, local)
@@ -99,6 +100,7 @@ def test_the_fit_is_that_of_one_process_and_of_one_array(on_workers, without_a_c
     np.testing.assert_allclose(fit.posterior_std_, array.posterior_std_, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["predict_proba", "score_samples", "leverage", "influence"])
 def test_results_for_rows_stay_on_the_workers(on_workers, method):
     X, mixture = on_workers
@@ -110,6 +112,7 @@ def test_results_for_rows_stay_on_the_workers(on_workers, method):
     np.testing.assert_allclose(on_workers.compute(), expected, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_clusters_of_rows_stay_on_the_workers(on_workers):
     (X, mixture), options = on_workers, {"n_draws": 20, "method": "lrvb", "random_state": 0}
     found, expected = (mixture.partition_posterior(rows, **options) for rows in (X, X.compute()))
@@ -118,6 +121,7 @@ def test_clusters_of_rows_stay_on_the_workers(on_workers):
     np.testing.assert_allclose(found.affinity.compute(), expected.affinity, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_costs_time_only(client, on_workers, after_pass):
     X, expected = on_workers
     processes = set(client.run(os.getpid).values())
@@ -129,6 +133,7 @@ def test_a_killed_worker_costs_time_only(client, on_workers, after_pass):
     assert killed not in client.run(os.getpid).values()
 
 
+@pytest.mark.slow
 def test_a_lost_cluster_is_an_error_that_leaves_the_estimator_as_it_was(after_pass):
     mixture = fitted_to(np.random.default_rng(0).normal(size=(50, 3)))
     before = dict(vars(mixture))

@@ -24,6 +24,7 @@ from catalogue import (
     three_blobs,
     use_information,
 )
+from covariance_types import TYPES
 from joblib import parallel_config
 from sklearn import config_context
 from sklearn.base import clone
@@ -58,9 +59,7 @@ def given_prior(covariance_type):
         "mean_precision_prior": 0.5,
         "mean_prior": [0.2, -0.1],
         "degrees_of_freedom_prior": 4.5,
-        "covariance_prior": {"full": scale, "tied": scale, "diag": np.diag(scale), "spherical": 0.8}[
-            covariance_type
-        ],
+        "covariance_prior": TYPES[covariance_type].prior(scale),
     }
 
 
@@ -155,16 +154,11 @@ def test_random_starts_are_drawn_for_the_rows_as_given(init_params):
 
 def test_default_priors_are_those_of_the_repeated_rows():
     repeated = np.repeat(X, WHOLE, axis=0)
-    full, tied, diag, spherical = (
-        mixture({"covariance_type": s}, max_iter=0).fit(X, sample_weight=WHOLE) for s in COVARIANCE_TYPES
-    )
-    for estimator in (full, tied, diag, spherical):
+    for name, covariance_type in TYPES.items():
+        estimator = mixture({"covariance_type": name}, max_iter=0).fit(X, sample_weight=WHOLE)
         np.testing.assert_allclose(estimator.mean_prior_, repeated.mean(axis=0), rtol=1e-12)
-    covariance = np.cov(repeated.T)
-    np.testing.assert_allclose(full.covariance_prior_, covariance, rtol=1e-12)
-    np.testing.assert_allclose(tied.covariance_prior_, covariance, rtol=1e-12)
-    np.testing.assert_allclose(diag.covariance_prior_, np.diag(covariance), rtol=1e-12)
-    np.testing.assert_allclose(spherical.covariance_prior_, np.diag(covariance).mean(), rtol=1e-12)
+        expected = covariance_type.prior(np.cov(repeated.T))
+        np.testing.assert_allclose(estimator.covariance_prior_, expected, rtol=1e-12)
 
 
 @every_type
@@ -285,9 +279,8 @@ def closed_form(covariance_type, sample_weight, prior):
     mean = (sample_weight @ X + b0 * np.asarray(m0)) / (count + b0)
     offsets = X - mean
     scatter = (sample_weight[:, None] * offsets).T @ offsets + b0 * np.outer(mean - m0, mean - m0)
-    c = nu0 + (2 if covariance_type == "spherical" else 1) * count
-    own = {"full": scatter, "tied": scatter, "diag": np.diag(scatter), "spherical": np.trace(scatter)}
-    return mean, count + b0, c, own[covariance_type] + prior["covariance_prior"]
+    c = nu0 + TYPES[covariance_type].power(2) * count
+    return mean, count + b0, c, TYPES[covariance_type].statistic(scatter) + prior["covariance_prior"]
 
 
 @every_type
@@ -302,7 +295,7 @@ def test_one_component_is_the_closed_form_of_the_weighted_rows(covariance_type, 
     np.testing.assert_allclose(estimator.mean_precision_, tau, rtol=1e-12)
     np.testing.assert_allclose(estimator.degrees_of_freedom_, c, rtol=1e-12)
     variance = np.diag(A) if A.ndim == 2 else np.broadcast_to(A, 2)
-    student = {"full": 3, "tied": 3}.get(covariance_type, 2)  # c - P - 1, or c - 2 of independent precisions
+    student = TYPES[covariance_type].block_size(2) + 1  # c - P - 1, or c - 2 of independent precisions
     np.testing.assert_allclose(estimator.means_std_[0] ** 2, variance / (tau * (c - student)), rtol=1e-9)
 
 
@@ -443,6 +436,7 @@ BAD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights, message", BAD.values(), ids=BAD)
 @pytest.mark.parametrize("method", ["fit", "fit_predict", "score"])
 def test_bad_weights_are_refused_and_change_nothing(weights, message, method):
@@ -508,6 +502,7 @@ def test_rows_and_their_weights_may_come_in_any_order(model):
     assert_same_posterior(shuffled, fitted(model))
 
 
+@pytest.mark.slow
 @every_type
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_weights_follow_their_rows_into_blocks_and_threads(covariance_type, solver, monkeypatch):
@@ -576,6 +571,7 @@ def test_weights_are_routed_by_cross_validation():
     assert np.all(np.abs(unweighted - found) > 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("routing")
 def test_weights_are_routed_by_a_search():
     grid = {"n_components": [1, 2, 3]}
@@ -617,6 +613,7 @@ def test_weights_in_the_place_of_y_are_told(table):
     assert estimator.fit(X, weights, sample_weight=weights).score(X, weights, sample_weight=weights) < 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "y",
     [

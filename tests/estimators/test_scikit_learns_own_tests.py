@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import sklearn.mixture.tests
 from catalogue import COVARIANCE_TYPES, FACTORIZATIONS, PRIORS, SOLVERS, WEIGHT_PRIORS, mixture, three_blobs
+from covariance_types import TYPES
 from sklearn.base import clone
 from sklearn.mixture import GaussianMixture
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
@@ -42,7 +43,7 @@ def with_ours(module_name):
 # warnings of unconverged fits in more places than they say: only errors fail there.
 not_converged = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 THEIRS = {
-    name: not_converged(function)
+    name: pytest.mark.slow(not_converged(function))
     for module in map(with_ours, MODULES)
     for name, function in vars(module).items()
     if name.startswith("test_") and name not in LEFT_OUT
@@ -95,13 +96,10 @@ def started(covariance_type, covariance_prior, weights, responsibilities, **para
 def test_one_start_gives_one_scatter_to_every_type(weights, factorization, reg_covar):
     responsibilities = np.random.default_rng(0).dirichlet(np.ones(4), size=120)
     full_prior = np.array([[2.0, 0.3, 0.0], [0.3, 1.5, -0.2], [0.0, -0.2, 0.7]])
-    diag_prior, spherical_prior = np.diag(full_prior), 0.9
     parameters = {"factorization": factorization, "reg_covar": reg_covar, "degrees_of_freedom_prior": 4.5}
     fits = {
-        covariance_type: started(covariance_type, prior, weights, responsibilities, **parameters)
-        for covariance_type, prior in zip(
-            COVARIANCE_TYPES, (full_prior, full_prior, diag_prior, spherical_prior), strict=True
-        )
+        name: started(name, covariance_type.prior(full_prior), weights, responsibilities, **parameters)
+        for name, covariance_type in TYPES.items()
     }
     counts = responsibilities.sum(axis=0)
     for fit in fits.values():
@@ -111,32 +109,23 @@ def test_one_start_gives_one_scatter_to_every_type(weights, factorization, reg_c
         assert fit.n_iter_ == 0
     # E Lambda = c A^-1 with the sum of squares A, prior included
     A = (4.5 + counts)[:, None, None] * fits["full"].covariances_
-    tied = (4.5 + counts.sum()) * fits["tied"].covariances_
-    np.testing.assert_allclose(tied - full_prior, (A - full_prior).sum(axis=0), rtol=1e-11, atol=1e-10)
-    diag = (4.5 + counts)[:, None] * fits["diag"].covariances_
-    np.testing.assert_allclose(diag, np.einsum("kpp->kp", A), rtol=1e-12)
-    spherical = (4.5 + 3 * counts) * fits["spherical"].covariances_
-    np.testing.assert_allclose(
-        spherical - spherical_prior, (diag - diag_prior).sum(axis=1), rtol=1e-11, atol=1e-10
-    )
+    for name, covariance_type in TYPES.items():
+        freedom = 4.5 + covariance_type.power(3) * covariance_type.pooled(counts)
+        scatter = covariance_type.over(freedom) * fits[name].covariances_ - covariance_type.prior(full_prior)
+        expected = covariance_type.pooled(covariance_type.statistic(A - full_prior))
+        np.testing.assert_allclose(scatter, expected, rtol=1e-11, atol=1e-10)
 
 
 @pytest.mark.parametrize("weights", WEIGHT_PRIORS)
 def test_covariance_types_share_their_default_priors(weights):
     responsibilities = np.random.default_rng(0).dirichlet(np.ones(3), size=120)
-    full, tied, diag, spherical = (
-        started(covariance_type, None, weights, responsibilities) for covariance_type in COVARIANCE_TYPES
-    )
-    np.testing.assert_allclose(full.covariance_prior_, np.cov(three_blobs(120).T), rtol=1e-12)
-    np.testing.assert_array_equal(tied.covariance_prior_, full.covariance_prior_)
-    np.testing.assert_allclose(diag.covariance_prior_, np.diag(full.covariance_prior_), rtol=1e-12)
-    assert spherical.covariance_prior_ == pytest.approx(diag.covariance_prior_.mean(), rel=1e-12)
-    for fit in (full, tied, diag, spherical):
+    full = started("full", None, weights, responsibilities)
+    for name, covariance_type in TYPES.items():
+        fit = started(name, None, weights, responsibilities)
+        expected = covariance_type.prior(np.cov(three_blobs(120).T))
+        np.testing.assert_allclose(fit.covariance_prior_, expected, rtol=1e-12)
         assert (fit.degrees_of_freedom_prior_, fit.mean_precision_prior_) == (3, 1)
         np.testing.assert_array_equal(fit.mean_prior_, full.mean_prior_)
-
-
-SHAPES = {"full": (4, 3, 3), "tied": (3, 3), "diag": (4, 3), "spherical": (4,)}
 
 
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
@@ -152,17 +141,19 @@ def test_attributes_are_shaped_as_in_scikit_learn(covariance_type, prior, factor
         "random_state": 0,
     }
     ours = LRVBGaussianMixture(**shared, prior=prior, factorization=factorization).fit(X)
-    theirs = sklearn.mixture.BayesianGaussianMixture(**shared).fit(X)
-    for name, value in vars(theirs).items():
-        if name.endswith("_"):
-            assert np.shape(getattr(ours, name)) == np.shape(value), name
-    assert ours.covariances_.shape == SHAPES[covariance_type]
+    if TYPES[covariance_type].is_in_scikit_learn:
+        theirs = sklearn.mixture.BayesianGaussianMixture(**shared).fit(X)
+        for name, value in vars(theirs).items():
+            if name.endswith("_"):
+                assert np.shape(getattr(ours, name)) == np.shape(value), name
+    shape = TYPES[covariance_type].shape(4, 3)
+    assert ours.covariances_.shape == shape
     cholesky, precisions = ours.precisions_cholesky_, ours.precisions_
-    if covariance_type in ("full", "tied"):
+    if TYPES[covariance_type].is_matrix:
         np.testing.assert_allclose(cholesky @ np.swapaxes(cholesky, -1, -2), precisions, rtol=1e-10)
         np.testing.assert_array_equal(np.tril(cholesky, -1), 0)
         np.testing.assert_allclose(
-            precisions @ ours.covariances_, np.broadcast_to(np.eye(3), SHAPES[covariance_type]), atol=1e-12
+            precisions @ ours.covariances_, np.broadcast_to(np.eye(3), shape), atol=1e-12
         )
     else:
         np.testing.assert_allclose(cholesky**2, precisions, rtol=1e-12)
@@ -202,6 +193,7 @@ def contract_models():
         )
 
 
+@pytest.mark.slow
 @parametrize_with_checks(list(contract_models()))
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_contract_of_all_models(estimator, check):
@@ -218,6 +210,7 @@ def check_name(check):
     return check.func.__name__ if hasattr(check, "func") else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("estimator", "check"), [pair for pair in CHECKS if check_name(pair[1]) != KMEANS_ASIDE], ids=check_name
 )
@@ -238,6 +231,7 @@ CHECKS_WITH_NOISE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("estimator", "check"), CHECKS_WITH_NOISE, ids=check_name)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_contract_with_noise(estimator, check):

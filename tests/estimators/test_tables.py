@@ -32,6 +32,7 @@ MASKED_FORMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", MASKED_FORMS)
 def test_masked_values_are_missing(form):
     X = holed().astype(np.float32) if form == "float32" else holed()
@@ -51,6 +52,7 @@ def test_masked_values_are_missing(form):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on_dask", [False, True])
 def test_masked_whole_numbers_are_missing(on_dask):
     X = np.round(10 * holed())
@@ -59,6 +61,7 @@ def test_masked_whole_numbers_are_missing(on_dask):
     np.testing.assert_allclose(mixture(MODEL, 2).fit(given).means_, mixture(MODEL, 2).fit(X).means_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["U", "S"])
 def test_masked_words_are_missing(kind):
     given = np.ma.masked_array(masked().data.astype(kind), mask=masked().mask)
@@ -69,6 +72,7 @@ def test_masked_words_are_missing(kind):
     np.testing.assert_allclose(imputed, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing_values", [np.nan, -999.0])
 def test_the_imputer_fills_masked_values(missing_values):
     X = holed()

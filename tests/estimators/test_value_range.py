@@ -132,6 +132,7 @@ def test_weights_beyond_the_digits_of_float64_are_refused(prior):
     np.testing.assert_allclose(often.weights_std_, np.sqrt(5.0) * more.weights_std_, rtol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["dirichlet_process", "dirichlet_distribution"])
 @pytest.mark.parametrize(("concentration", "extreme"), [(1e-10, 1e-70), (1e10, 1e70)])
 def test_extreme_concentrations_act_like_their_limits(kind, concentration, extreme):

@@ -5,6 +5,7 @@ import re
 import sys
 
 import numpy as np
+import pytest
 from catalogue import mixture, overlapping
 
 from sklearn_lrvb.estimators import callbacks
@@ -15,6 +16,7 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.mark.slow
 def test_somebody_who_waits_sees_one_line_that_goes(monkeypatch, capsys):
     X, terminal = overlapping(60), Terminal()
     estimator = mixture({}).fit(X)

@@ -15,6 +15,7 @@ from matplotlib import pyplot as plt
 
 ROOT = Path(__file__).parents[2]
 LESSONS = sorted((ROOT / "examples").glob("*.py"))
+QUICK = "gaussian_mixture_from_parts", "plot_exact_multivariate_normal"  # Of which running is no slow test.
 COURSE = runpy.run_path(str(ROOT / "docs" / "course.py"))["COURSE"]
 # The first is the README's picture: run as a program it writes the figure to the working directory.
 FILES_WRITTEN = {"plot_mnist_pca_pipeline.py": ["mnist_pca_pipeline.png"]}
@@ -48,7 +49,7 @@ SMALLER = {
     "plot_model_choice.py": {
         "\nnumbers = range(1, 7)\n": "\nnumbers = range(1, 4)\n",
         "X, n_components=numbers, ": "X, n_components=numbers, n_init=1, n_draws=200, ",
-        'for kind in ("full", "tied", "diag", "spherical"):': 'for kind in ("full", "spherical"):',
+        'for shape in ("full", "tied", "diag", "spherical"):': 'for shape in ("full", "spherical"):',
         "faithful, n_components=numbers, ": "faithful, n_components=numbers, n_init=1, n_draws=200, ",
     },
     "plot_rows_on_a_cluster.py": {
@@ -80,7 +81,13 @@ def test_every_lesson_has_its_place_in_the_course():
     assert sorted(COURSE) == [path.name for path in LESSONS]
 
 
-@every_lesson
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=[] if path.stem in QUICK else pytest.mark.slow)
+        for path in LESSONS
+    ],
+)
 def test_it_runs_prints_and_draws(path, tmp_path, tmp_path_factory, monkeypatch, capsys):
     skip_without_its_imports(path)
     path = of_size_for_tests(path, tmp_path_factory)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.special import gammaln
 
 from sklearn_lrvb import LRVBLatentClassMixture
 
@@ -84,6 +85,15 @@ def counts(n_rows=80, seed=2):
     return pd.DataFrame({"visits": visits, "calls": calls})
 
 
+def durations(n_rows=80, seed=3):
+    """Two columns of durations in different units, with holes."""
+    rng = np.random.default_rng(seed)
+    classes = _classes(rng, n_rows)
+    wait = rng.exponential(np.where(classes, 0.5, 6.0))
+    table = pd.DataFrame({"wait": wait, "stay": 1e4 * rng.exponential(np.where(classes, 9.0, 1.0))})
+    return table.mask(rng.random(table.shape) < 0.12)
+
+
 def mixed(n_rows=100, seed=4):
     """Columns of every kind, with holes; rows 3 and 4 have one value, row 5 has none."""
     rng = np.random.default_rng(seed)
@@ -109,6 +119,7 @@ PROBLEMS = {
     "categories": Problem(categories(), "auto", 2),
     "numbers": Problem(numbers(), "auto", 2),
     "counts": Problem(counts(), {("visits", "calls"): "count"}, 2),
+    "durations": Problem(durations(), {("wait", "stay"): "duration"}, 2),
     "mixed": Problem(mixed(), COUNTS, 2),
     "weights": Problem(mixed(), COUNTS, 2, WEIGHTS),
     "one class": Problem(mixed(), COUNTS, 1),
@@ -136,13 +147,20 @@ def fitted(name):
 # The tables in numbers, for formulas of the tests' own.
 
 
+# Features (f_0, f_1) of values and the rest of their log density, of columns with a rate:
+# f_0 log(rate) - f_1 rate + rest.
+RATES = {
+    "count": lambda y: (y, np.ones_like(y), -gammaln(y + 1.0)),
+    "duration": lambda y: (np.ones_like(y), y, np.zeros_like(y)),
+}
+KINDS = {"visits": "count", "calls": "count", "wait": "duration", "stay": "duration"}
+
+
 def kinds_of(X):
-    """Either "numeric", "count" or the number of categories of every column of the catalogue, by its name."""
+    """The type of every column of numbers of the catalogue, or the number of categories, by its name."""
 
     def kind(column):
-        if column.dtype.kind in "if":
-            return "count" if column.name in ("visits", "calls") else "numeric"
-        return column.nunique()
+        return KINDS.get(column.name, "numeric") if column.dtype.kind in "if" else column.nunique()
 
     return {name: kind(X[name]) for name in X}
 

@@ -4,7 +4,7 @@ import functools
 from dataclasses import dataclass
 
 import numpy as np
-from latent_class.catalogue import PROBLEMS, codes_of, fitted, kinds_of, weights_of
+from latent_class.catalogue import PROBLEMS, RATES, codes_of, fitted, kinds_of, weights_of
 from scipy.special import digamma, gammaln, polygamma
 
 from sklearn_lrvb.mean_field import (
@@ -111,7 +111,7 @@ def twin(values, kinds, n_components, weights):
     Parameters
     ----------
     values : dict, name of a column -> (N,) of numbers, or of codes; NaN where missing. Every row has some.
-    kinds : dict, name -> "numeric", "count", or the number of categories
+    kinds : dict, name -> "numeric", one of `RATES`, or the number of categories
     n_components : int, K
     weights : (N,), how often the rows count
     """
@@ -119,9 +119,8 @@ def twin(values, kinds, n_components, weights):
     factors = {"pi": Dirichlet(K), "z": Factor(Categorical(K), len(weights), weights=weights)}
     terms = [dirichlet_prior("pi", 1.0 / K), categorical_prior("z", "pi")]
     for name, y in values.items():
-        family, own = {"numeric": _normal, "count": _poisson}.get(kinds[name], _categorical)(
-            name, y, weights, K, kinds[name]
-        )
+        of_kind = {"numeric": _normal, **dict.fromkeys(RATES, _with_rate)}.get(kinds[name], _categorical)
+        family, own = of_kind(name, y, weights, K, kinds[name])
         factors[name] = Factor(family, K)
         terms += own
     return MeanFieldModel(factors, terms)
@@ -143,14 +142,14 @@ def _categorical(name, codes, weights, K, n_categories):
     return Dirichlet(n_categories), [dirichlet_prior(name, 1.0), Term(seen, "z", name, subscripts="nc,nk,kc")]
 
 
-def _poisson(name, counts, weights, K, kind):
-    seen, counts = (~np.isnan(counts)).astype(float), np.nan_to_num(counts)
-    mean = weights @ counts / (weights @ seen)
+def _with_rate(name, y, weights, K, kind):
+    seen = ~np.isnan(y)
+    of_log, of_rate, rest = (np.where(seen, part, 0.0) for part in RATES[kind](np.where(seen, y, 1.0)))
     return Gamma(), [
-        gamma_prior(name, 1.0, 1.0 / mean),
-        Term(counts, "z", f"{name}.log", subscripts="n,nk,k"),
-        Term(-seen, "z", f"{name}.value", subscripts="n,nk,k"),
-        Term(-weights @ gammaln(1.0 + counts)),
+        gamma_prior(name, 1.0, weights @ of_rate / (weights @ of_log)),
+        Term(of_log, "z", f"{name}.log", subscripts="n,nk,k"),
+        Term(-of_rate, "z", f"{name}.value", subscripts="n,nk,k"),
+        Term(weights @ rest),
     ]
 
 

@@ -82,6 +82,7 @@ def test_bad_columns_are_named(case):
 VALUES = ["infinite", "huge", "negative count", "broken count"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", VALUES)
 def test_bad_values_of_batches_are_found(case):
     parameters, table, message = COLUMNS[case]
@@ -171,7 +172,7 @@ def test_a_start_of_rows_in_parts_is_refused():
         ("mean_precision_prior", 0.0),
         ("degrees_of_freedom_prior", "many"),
         ("variance_prior", 0.0),
-        ("count_shape_prior", None),
+        ("rate_shape_prior", None),
         ("tol", -1.0),
         ("max_iter", -1),
         ("solver", "em"),

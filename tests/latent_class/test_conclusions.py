@@ -13,9 +13,11 @@ import pytest
 from catalogue import set_sizes
 from latent_class.catalogue import (
     PROBLEMS,
+    RATES,
     WEIGHTS,
     categories,
     codes_of,
+    durations,
     fitted,
     in_polars,
     kinds_of,
@@ -58,7 +60,7 @@ class Numbers:
     mean_precision_prior: float = 0.3
     degrees_of_freedom_prior: float = 2.5
     variance_prior: float = 0.8
-    count_shape_prior: float = 1.4
+    rate_shape_prior: float = 1.4
 
     def mixture(self, **parameters):
         given = {"columns": "auto", "random_state": 0, **parameters}
@@ -81,11 +83,12 @@ def log_evidence_of_set(values, kinds, numbers, moments):
             rate = b + 0.5 * (np.square(x).sum() - x.sum() ** 2 / (kappa + n))
             total += gammaln(a + 0.5 * n) - gammaln(a) + a * np.log(b) - (a + 0.5 * n) * np.log(rate)
             total += 0.5 * np.log(kappa / (kappa + n)) - n * (0.5 * np.log(2 * np.pi) + np.log(deviation))
-        elif kind == "count":
-            a = numbers.count_shape_prior
-            b = a / mean
-            total += gammaln(a + y.sum()) - gammaln(a) + a * np.log(b) - (a + y.sum()) * np.log(b + n)
-            total -= gammaln(y + 1.0).sum()
+        elif kind in RATES:
+            of_log, of_rate, rest = (part.sum() for part in RATES[kind](y))
+            guess = np.divide(*RATES[kind](mean)[:2])
+            a, b = numbers.rate_shape_prior, numbers.rate_shape_prior / guess
+            total += gammaln(a + of_log) - gammaln(a) + a * np.log(b) - (a + of_log) * np.log(b + of_rate)
+            total += rest
         else:
             alpha, held = numbers.category_concentration_prior, np.bincount(y.astype(int), minlength=kind)
             total += gammaln(kind * alpha) - gammaln(kind * alpha + n)
@@ -164,12 +167,21 @@ def of_small():
 # How many classes.
 
 
+@pytest.mark.slow
 def test_probabilities_are_those_of_sums_over_all_partitions(of_small):
     exact = exact_log_evidence(SMALL, Numbers(), 3)
     assert np.all(np.abs(of_small.log_evidence - exact) < 0.05 + 3.0 * of_small.log_evidence_error)
     assert 0.5 * np.abs(of_small.scores["probability"] - softmax(exact)).sum() < 0.05
     # A single class is solved exactly.
     assert of_small.log_evidence[0] == pytest.approx(exact[0], abs=1e-9)
+
+
+def test_probabilities_are_those_of_sums_with_durations_too():
+    X = durations(8)
+    found = compared(X, columns={("wait", "stay"): "duration"})
+    exact = exact_log_evidence(X, Numbers(), 3)
+    assert np.all(np.abs(found.log_evidence - exact) < 0.05 + 3.0 * found.log_evidence_error)
+    assert found.prior_slopes.keys() == {"weight_concentration_prior", "rate_shape_prior"}
 
 
 def test_prior_slopes_are_derivatives_of_the_evidence(of_small):
@@ -192,11 +204,12 @@ def test_another_prior_changes_the_numbers_of_the_columns_there_are():
     other = replace(Numbers(), category_concentration_prior=0.35)
     alone = compared(categories(30), other, n_sweeps=30, **(options | {"another_prior": False}))
     np.testing.assert_array_equal(of_categories.another_prior.log_evidence, alone.log_evidence)
-    assert "a tenth of variance_prior and of mean_precision_prior, half of" in (
+    assert "a tenth of mean_precision_prior and of variance_prior, half of" in (
         compared(SMALL, n_sweeps=30, columns=COUNTED, **options).verdict
     )
 
 
+@pytest.mark.slow
 def test_the_default_concentration_is_one_for_every_number():
     found = number_of_clusters(
         LRVBLatentClassMixture(random_state=0), categories(), n_components=[2], another_prior=False
@@ -205,6 +218,7 @@ def test_the_default_concentration_is_one_for_every_number():
     assert prior == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_holes", [False, True])
 @pytest.mark.parametrize("form", ["polars", "batches", "dask", "copies"])
 def test_rows_may_be_anywhere_and_weights_are_copies(form, has_holes):
@@ -229,6 +243,7 @@ def test_rows_may_be_anywhere_and_weights_are_copies(form, has_holes):
     np.testing.assert_allclose(found.log_evidence, expected.log_evidence, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_other_criteria_are_those_of_the_fits():
     X = mixed()
     found = number_of_clusters(
@@ -249,6 +264,7 @@ def test_other_criteria_are_those_of_the_fits():
 # Which rows belong together.
 
 
+@pytest.mark.slow
 def test_exact_partitions_are_those_of_the_sum_over_all():
     numbers = Numbers()
     fit = numbers.mixture(n_components=2, columns=COUNTED).fit(SMALL)
@@ -260,6 +276,7 @@ def test_exact_partitions_are_those_of_the_sum_over_all():
     np.testing.assert_allclose(answer.coclustering(answer.sampled_rows), together, atol=0.06)
 
 
+@pytest.mark.slow
 def test_partitions_are_of_the_rows_wherever_they_are():
     for name in ("categories", "mixed"):
         problem, fit = PROBLEMS[name], fitted(name)
@@ -280,6 +297,7 @@ def test_partitions_are_of_the_rows_wherever_they_are():
     assert np.mean(beyond.labels == expected.labels) > 0.9
 
 
+@pytest.mark.slow
 def test_partitions_of_a_comparison_average_over_the_numbers(of_small):
     answer = of_small.partition_posterior(SMALL, random_state=0)
     numbers = answer.n_clusters_frequencies
@@ -292,6 +310,7 @@ def test_partitions_of_a_comparison_average_over_the_numbers(of_small):
 # Which rows decide.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mixed", "weights", "categories"])
 def test_a_fit_without_the_rows_confirms_it(name):
     problem, fit = PROBLEMS[name], fitted(name)
@@ -318,6 +337,7 @@ def test_a_fit_without_the_rows_confirms_it(name):
     assert found.predicted == pytest.approx(value - moved[found.rows].sum(), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_functions_intervals_groups_and_rivals():
     X = categories()
     fit = LRVBLatentClassMixture(n_components=2, random_state=0).fit(X)
@@ -369,6 +389,7 @@ def test_rivals_that_do_not_compare_are_refused():
 # Pictures.
 
 
+@pytest.mark.slow
 def test_the_displays_draw_latent_classes(of_small):
     fit = fitted("mixed")
     X = PROBLEMS["mixed"].X

@@ -14,6 +14,7 @@ from sklearn_lrvb import LRVBLatentClassMixture
 POLCA = json.loads((Path(__file__).parent / "polca_references.json").read_text(encoding="utf8"))["models"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["carcinoma 2", "carcinoma 3", "gss82 2", "cheating 2", "values 2"])
 def test_criteria_are_those_of_polca(name):
     K, table = POLCA[name]["n_classes"], getattr(real_tables, POLCA[name]["table"])()
@@ -39,6 +40,7 @@ def test_criteria_of_one_class_are_a_closed_form():
     assert fit.aic(X) == pytest.approx(2 * 8 - 2 * log_likelihood, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_classes_without_rows_take_no_part():
     table = real_tables.values()
     columns = dict.fromkeys(table, "categorical")

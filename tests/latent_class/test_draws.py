@@ -31,7 +31,8 @@ def flat_draws(draws):
 # By linear response.
 
 
-@pytest.mark.parametrize("name", ["categories", "mixed", "weights"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["categories", "durations", "mixed", "weights"])
 def test_draws_have_the_means_and_covariances_of_linear_response(name):
     fit = fitted(name)
     draws = flat_draws(fit.sample_posterior(n_draws=10_000, random_state=0, method="lrvb"))
@@ -44,7 +45,7 @@ def test_draws_have_the_means_and_covariances_of_linear_response(name):
     np.testing.assert_allclose(np.exp(draws[:, :2]).std(axis=0), weights["sd"], rtol=0.05)
 
 
-@pytest.mark.parametrize("name", ["categories", "numbers", "mixed", "one class"])
+@pytest.mark.parametrize("name", ["categories", "numbers", "durations", "mixed", "one class"])
 def test_draws_do_not_depend_on_the_order_of_rows(name):
     problem, fit = PROBLEMS[name], fitted(name)
     shuffled, start = problem.take(np.random.default_rng(1).permutation(len(problem.X)))
@@ -54,6 +55,7 @@ def test_draws_do_not_depend_on_the_order_of_rows(name):
         np.testing.assert_allclose(others[column], values, rtol=1e-6, err_msg=column)
 
 
+@pytest.mark.slow
 def test_draws_of_sparse_categories_are_numbers():
     # The classes are alike and probabilities underflow: draws are put into the order of the fit.
     rng = np.random.default_rng(0)
@@ -68,6 +70,7 @@ def test_draws_of_sparse_categories_are_numbers():
     assert (draws["a"] == 0.0).any()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:(?s).*Columns of X with one value")
 def test_one_class_of_constant_columns_is_known():
     X = pd.DataFrame({"colour": ["red"] * 10, "shape": ["round"] * 10})
@@ -96,6 +99,7 @@ def test_draws_are_tables_of_the_columns():
     assert all(np.array_equal(values, again[name]) for name, values in draws.items())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["lrvb", "exact"])
 def test_draws_of_one_class_are_those_of_the_closed_form(method):
     fit, X = fitted("one class"), PROBLEMS["one class"].X
@@ -137,7 +141,9 @@ def test_long_chains_are_long_enough():
     assert min(reference["least_effective_size"] for reference in GIBBS.values()) > 5000
 
 
-@pytest.mark.parametrize("name", ["carcinoma", "values", "gss82_3"])
+@pytest.mark.parametrize(
+    "name", ["carcinoma", *(pytest.param(name, marks=pytest.mark.slow) for name in ("values", "gss82_3"))]
+)
 def test_exact_error_bars_are_those_of_long_chains(name):
     fit, _ = gibbs_references.fit(name)
     of_weights, of_tables = gibbs_of(name)
@@ -156,6 +162,7 @@ def test_exact_error_bars_are_those_of_long_chains(name):
 # The check.
 
 
+@pytest.mark.slow
 def test_the_check_finds_where_linear_response_is_wrong():
     carcinoma, table = gibbs_references.fit("carcinoma")
     check = carcinoma.posterior_check(table, random_state=0)
@@ -167,6 +174,7 @@ def test_the_check_finds_where_linear_response_is_wrong():
     assert gss82.posterior_check(table, random_state=0).state == "wrong"
 
 
+@pytest.mark.slow
 def test_the_check_finds_where_linear_response_is_good():
     fit, table = gibbs_references.fit("penguins_like")
     of_weights, of_tables = gibbs_of("penguins_like")
@@ -241,6 +249,7 @@ def test_arviz_gets_draws_by_column_and_log_likelihoods():
     assert not hasattr(fit.to_arviz(**given), "log_likelihood")
 
 
+@pytest.mark.slow
 def test_columns_that_are_ignored_change_no_answer():
     require_arviz()
     problem, expected = PROBLEMS["mixed"], fitted("mixed")
@@ -285,6 +294,7 @@ def test_a_pickle_takes_the_rows_again(monkeypatch):
     assert_equal_to_rounding(twin.posterior_covariance_, found)
 
 
+@pytest.mark.slow
 def test_error_bars_do_not_need_the_batches_of_the_fit():
     problem, parts = PROBLEMS["mixed"], [PROBLEMS["mixed"].X.iloc[:40], PROBLEMS["mixed"].X.iloc[40:]]
     given = {"init_params": "kmeans", "n_init": 1}
@@ -353,6 +363,7 @@ QUESTIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_callbacks_are_told_of_long_questions(name, monkeypatch):
     set_sizes(monkeypatch, most_rows=16, least_rows=8, batch_bytes=2**14)

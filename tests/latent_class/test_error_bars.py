@@ -8,6 +8,7 @@ from catalogue import covariance_by
 from latent_class import mean_field_twin
 from latent_class.catalogue import (
     PROBLEMS,
+    RATES,
     codes_of,
     fitted,
     kinds_of,
@@ -19,7 +20,7 @@ from scipy.special import digamma, gammaln, polygamma
 
 from sklearn_lrvb.linear_response import IndefiniteInformationError
 
-SEVERAL = ["categories", "numbers", "counts", "mixed", "weights"]
+SEVERAL = ["categories", "numbers", "counts", "durations", "mixed", "weights"]
 
 
 def assert_same_covariance(found, expected, tolerance=1e-8):
@@ -65,8 +66,8 @@ def twins_covariance(name):
             excess = sd_variance - with_both[:, 0] * of_log - with_both[:, 1] * of_precision
             excesses.append(np.stack([1 / ((0.1 + n) * tau) / (0.5 * n), excess], axis=1))
             continue
-        statistics.append(f"{column}.{'value' if kind == 'count' else 'probability'}")
-        q = 1 if kind == "count" else kind
+        statistics.append(f"{column}.{'value' if kind in RATES else 'probability'}")
+        q = 1 if kind in RATES else kind
         jacobians.append(np.eye(K * q).reshape(K, q, K * q))
         excesses.append(np.zeros((K, q)))
     ends = np.cumsum([jacobian.shape[2] for jacobian in jacobians])
@@ -107,8 +108,10 @@ def covariance_given_classes(problem, responsibilities):
         variance = weights @ (seen * (y - mean) ** 2) / total
         for k in range(K):
             n = w[seen, k].sum()
-            if kind == "count":
-                block = [[(1 + w[:, k] @ y) / (1 / mean + n) ** 2]]
+            if kind in RATES:
+                of_log, of_rate = (seen * part for part in RATES[kind](y)[:2])
+                guess = weights @ of_log / (weights @ of_rate)
+                block = [[(1 + w[:, k] @ of_log) / (1 / guess + w[:, k] @ of_rate) ** 2]]
             elif kind == "numeric":
                 of_class = w[:, k] @ (seen * (y - mean)) / (0.1 + n)
                 squares = w[:, k] @ (seen * (y - mean) ** 2) - (0.1 + n) * of_class**2
@@ -193,6 +196,7 @@ def test_the_order_of_columns_is_that_of_the_table():
 # The sandwich.
 
 
+@pytest.mark.slow
 def test_the_sandwich_is_the_jackknife_by_refits():
     # By small changes of the weights of the different rows; the prior of categories does not depend on rows.
     whole = PROBLEMS["categories"]

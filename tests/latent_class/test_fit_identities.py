@@ -9,6 +9,7 @@ from catalogue import set_sizes
 from latent_class import catalogue, mean_field_twin
 from latent_class.catalogue import (
     PROBLEMS,
+    RATES,
     assert_same_fit,
     assert_same_scores,
     codes_of,
@@ -24,6 +25,7 @@ from scipy.special import digamma, gammaln, logsumexp, softmax
 
 from sklearn_lrvb.mean_field.exponential_families import check_family
 
+SEVERAL = ["categories", "numbers", "counts", "durations", "mixed", "weights"]
 MIXED = ["mixed", "weights", "surplus"]
 ROWS = np.random.default_rng(0).permutation(100)
 
@@ -53,6 +55,7 @@ def test_whole_weights_are_copies(name):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_rows_of_weight_zero_are_no_rows(name):
     problem = PROBLEMS[name]
@@ -80,6 +83,7 @@ def test_categories_of_rows_of_weight_zero_are_unknown():
     np.testing.assert_allclose(score, fit.score(left.X), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_categories_of_rows_of_weight_zero_are_unknown_in_batches():
     problem = PROBLEMS["categories"]
     kept = (problem.X["town"] != "d").to_numpy()
@@ -103,13 +107,14 @@ def test_equal_rows_may_be_joined(monkeypatch):
     for problem in (PROBLEMS["categories"], replace(holed, X=holed.X[["sport", "smokes", "visits"]])):
         fits = []
         for share in (0.0, 1.0):
-            monkeypatch.setattr("sklearn_lrvb.mixed_tables.given_tables._WORTH_JOINING", share)
+            monkeypatch.setattr("sklearn_lrvb.estimators.latent_class_rows._WORTH_JOINING", share)
             fits.append(refitted(problem))
         assert_same_fit(*fits)
         np.testing.assert_array_equal(fits[0].labels_, fits[1].labels_)
         assert len(fits[0].labels_) == len(problem.X)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_blocks_and_threads_do_not_matter(name, n_jobs, monkeypatch):
@@ -119,6 +124,7 @@ def test_blocks_and_threads_do_not_matter(name, n_jobs, monkeypatch):
     assert_same_scores(fit, fitted(name), problem.X, tolerance=1e-9)
 
 
+@pytest.mark.slow
 def test_random_starts_are_those_of_the_seed():
     for name in ("categories", "mixed"):
         problem = PROBLEMS[name]
@@ -127,7 +133,8 @@ def test_random_starts_are_those_of_the_seed():
         np.testing.assert_array_equal(*(fit.predict_proba(problem.X) for fit in fits))
 
 
-@pytest.mark.parametrize("name", ["categories", "numbers", "counts", "mixed", "weights"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SEVERAL)
 def test_starts_of_many_rows_are_compared_on_a_sample(name, monkeypatch):
     for module in ("estimators.latent_class_mixture", "family_mixture.starts"):
         monkeypatch.setattr(f"sklearn_lrvb.{module}.SAMPLE_ROWS", 40)
@@ -141,6 +148,7 @@ def test_starts_of_many_rows_are_compared_on_a_sample(name, monkeypatch):
 # Columns.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_order_of_columns_does_not_matter(name):
     problem = PROBLEMS[name]
@@ -172,6 +180,7 @@ def test_units_of_numbers_change_scores_by_a_constant_alone(name):
 # The bound, and the optimum.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["newton", "coordinate_ascent"])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_bound_never_falls(name, solver):
@@ -217,7 +226,7 @@ def test_the_fit_is_that_of_the_model_by_its_densities(name):
             shape = 1.0 + 0.5 * seen @ fit.predict_proba(problem.X)
             of_sd = np.exp(gammaln(shape - 0.5) - gammaln(shape)) * np.sqrt(shape / precision)
             expected = np.stack([mean, of_sd], axis=1)
-        elif kinds[column] == "count":
+        elif kinds[column] in RATES:
             expected = twin.mean(f"{column}.value")[:, None]
         else:
             expected = twin.mean(f"{column}.probability")
@@ -301,6 +310,7 @@ FORMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_all_forms_of_a_table_give_the_same_fit(form):
     problem = PROBLEMS["weights"]
@@ -332,8 +342,9 @@ def parts_of(problem, weighted):
 SOURCES = {"list": list, "callable": lambda batches: lambda kept=list(batches): iter(kept)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize("name", ["categories", "numbers", "counts", "mixed", "weights"])
+@pytest.mark.parametrize("name", SEVERAL)
 def test_batches_are_the_table(name, source):
     problem = PROBLEMS[name]
     started_alike = {"init_params": "kmeans", "n_init": 1}
@@ -350,6 +361,7 @@ def test_batches_are_the_table(name, source):
     )
 
 
+@pytest.mark.slow
 def test_batches_may_lack_values_and_weight():
     problem = PROBLEMS["mixed"]
     weights = np.where(every(problem) < 20, 0.0, 1.0)
@@ -360,7 +372,8 @@ def test_batches_may_lack_values_and_weight():
     assert_same_fit(fit, mixture(problem, **alike).fit(X, sample_weight=weights))
 
 
-@pytest.mark.parametrize("name", ["numbers", "counts", "mixed"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["numbers", "counts", "durations", "mixed"])
 @pytest.mark.parametrize("of_second", [2.0, 0.5])
 def test_batches_of_weight_one_come_before_others(name, of_second):
     problem = PROBLEMS[name]
@@ -370,6 +383,7 @@ def test_batches_of_weight_one_come_before_others(name, of_second):
     assert_same_fit(fit, mixture(problem, **alike).fit(problem.X, sample_weight=weights))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["frame", "array"])
 @pytest.mark.parametrize("name", ["mixed", "weights"])
 def test_dask_collections_are_the_table(name, form):
@@ -396,6 +410,7 @@ def test_dask_collections_are_the_table(name, form):
             np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_chunks_may_be_empty_or_have_some_of_the_columns_or_no_weight():
     dask = pytest.importorskip("dask")
     frames, arrays = pytest.importorskip("dask.dataframe"), pytest.importorskip("dask.array")
@@ -444,6 +459,7 @@ class Interrupted:
             yield batch
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2, 5, 9, 13, 30])
 def test_an_interrupted_fit_leaves_the_estimator_as_it_was(number):
     problem = PROBLEMS["mixed"]
@@ -456,6 +472,7 @@ def test_an_interrupted_fit_leaves_the_estimator_as_it_was(number):
         assert all(vars(estimator)[key] is value for key, value in before.items())
 
 
+@pytest.mark.slow
 def test_a_new_fit_forgets_the_last_one():
     estimator = mixture(PROBLEMS["mixed"], init_params="kmeans", n_init=2)
     estimator.fit(PROBLEMS["mixed"].X)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from sklearn_lrvb import LRVBLatentClassMixture
-from sklearn_lrvb.mixed_tables.completed import completed_table
+from sklearn_lrvb.mixed_tables.decoding import completed_table
 from sklearn_lrvb.mixed_tables.table import described
 
 N = 40

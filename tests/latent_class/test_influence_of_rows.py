@@ -8,6 +8,7 @@ from catalogue import assert_equal_to_rounding, set_sizes
 from latent_class import mean_field_twin
 from latent_class.catalogue import (
     PROBLEMS,
+    RATES,
     codes_of,
     fitted,
     kinds_of,
@@ -17,7 +18,7 @@ from latent_class.catalogue import (
 )
 from scipy.special import polygamma, softmax
 
-SEVERAL = ["categories", "mixed", "weights"]
+SEVERAL = ["categories", "durations", "mixed", "weights"]
 TARGETS = ("log_weights", "weights", "tables")
 
 
@@ -48,6 +49,7 @@ def slope(problem, fit, function, rows, h=1e-3):
 # Influence.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SEVERAL)
 def test_influence_is_the_slope_of_refits(name):
     problem, fit = PROBLEMS[name], fitted(name)
@@ -114,6 +116,7 @@ def test_there_is_no_location_of_a_row():
         fit.influence(X, target="means")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_blocks_and_threads_do_not_matter(n_jobs, monkeypatch):
     problem = PROBLEMS["mixed"]
@@ -163,6 +166,7 @@ def test_rows_as_groups_are_rows():
 # Leverage, and the spread of what is said of rows.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SEVERAL)
 def test_leverage_is_the_slope_of_a_rows_own_score(name):
     problem, fit = PROBLEMS[name], fitted(name)
@@ -199,9 +203,10 @@ def densities(problem, rows):
         if kind == "numeric":
             statistics += [f"{column}.{key}" for key in ("log", "precision", "product", "square")]
             features += [0.5 * seen, -0.5 * y**2, y, -0.5 * seen]
-        elif kind == "count":
+        elif kind in RATES:
+            of_log, of_rate, _ = RATES[kind](y)
             statistics += [f"{column}.log", f"{column}.value"]
-            features += [y, -seen]
+            features += [seen * of_log, -seen * of_rate]
         else:
             statistics.append(f"{column}.log")
             features.append((codes[rows, None] == np.arange(kind)).astype(float))
@@ -262,6 +267,7 @@ def scores_by_refits(problem, fit, groups):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SEVERAL)
 def test_scores_without_a_row_are_those_of_refits(name):
     problem, fit = PROBLEMS[name], fitted(name)
@@ -283,6 +289,7 @@ def test_scores_of_one_class_without_a_row_are_exact():
     np.testing.assert_allclose(fit.loo_score_samples(problem.X)[rows], truth, rtol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mixed", "weights"])
 def test_scores_without_a_group_are_those_of_refits(name):
     problem, fit, groups = PROBLEMS[name], fitted(name), np.arange(100) // 5
@@ -303,7 +310,7 @@ def test_other_rows_are_not_those_of_the_fit():
 # The prior.
 
 
-@pytest.mark.parametrize("name", ["mixed", "weights"])
+@pytest.mark.parametrize("name", [pytest.param("mixed", marks=pytest.mark.slow), "weights"])
 def test_prior_sensitivity_is_the_slope_of_refits(name):
     problem = PROBLEMS[name]
     numbers = {
@@ -312,7 +319,7 @@ def test_prior_sensitivity_is_the_slope_of_refits(name):
         "mean_precision_prior": 0.3,
         "degrees_of_freedom_prior": 2.5,
         "variance_prior": 0.8,
-        "count_shape_prior": 1.5,
+        "rate_shape_prior": 1.5,
     }
     fit = refitted(problem, **numbers)
     start, h = fit.predict_proba(problem.X), 1e-4

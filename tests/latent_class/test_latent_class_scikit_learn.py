@@ -26,6 +26,7 @@ def contract_models():
     )
 
 
+@pytest.mark.slow
 @parametrize_with_checks(list(contract_models()))
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 # Of estimators that take categories, scikit-learn asks how they do with numbers that are codes of them.
@@ -90,6 +91,7 @@ def test_tables_of_transformers_come_in_any_container(container):
     np.testing.assert_array_equal(pipeline.predict(X), pipeline[-1].labels_)
 
 
+@pytest.mark.slow
 def test_a_grid_search_finds_the_number_of_classes():
     X = catalogue.mixed(200)
     search = GridSearchCV(
@@ -107,6 +109,7 @@ def test_a_grid_search_finds_the_number_of_classes():
     np.testing.assert_allclose(search.best_score_, np.mean(by_hand), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_weights_are_routed_to_fit_and_score():
     problem = PROBLEMS["weights"]
     X, weights = problem.X, 1.0 + problem.sample_weight

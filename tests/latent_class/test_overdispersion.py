@@ -32,6 +32,7 @@ def test_a_warning_names_the_column_the_class_and_the_ratio(batches):
     assert ratio == pytest.approx(max(ratios), abs=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.02, 0.5, 7.0, 300.0])
 def test_counts_of_poisson_are_not_told(rate):  # Warnings are errors.
     rng = np.random.default_rng(0)

@@ -197,6 +197,7 @@ def test_one_class_has_its_closed_form():
         assert (sizes > 4000).all()
 
 
+@pytest.mark.slow
 def test_two_classes_have_the_posterior_of_all_partitions():
     # Sums over the classes do not depend on their order. Given who is in which class, all is in closed form.
     table = _mixed_table()
@@ -224,6 +225,7 @@ def test_two_classes_have_the_posterior_of_all_partitions():
     np.testing.assert_array_less(np.abs(drawn.mean(axis=(0, 1)) - expected), 4 * errors)
 
 
+@pytest.mark.slow
 def test_seeds_and_starts_make_no_difference():
     table = real_tables.carcinoma()
     maximum = maximum_likelihood.fit(table, 3)

@@ -36,6 +36,7 @@ def fit(name, n_components, seed):
     return LRVBLatentClassMixture(n_components, columns=columns, random_state=seed).fit(X)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "n_components"), BEST)
 def test_the_default_fit_finds_the_best_optimum_known(name, n_components):
     best, *numbers = BEST[name, n_components]
@@ -48,6 +49,7 @@ def test_the_default_fit_finds_the_best_optimum_known(name, n_components):
 
 # The generated tables of `real_tables` are none for this: their columns depend on each other within a class,
 # the penguins' by sex, and so there are more classes.
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "n_components"), [("carcinoma", 3), ("gss82", 3), ("values", 2)])
 def test_surplus_classes_of_real_tables_empty_themselves(name, n_components):
     surplus = fit(name, 6, 0)
@@ -55,7 +57,8 @@ def test_surplus_classes_of_real_tables_empty_themselves(name, n_components):
     assert surplus.lower_bound_ < BEST[name, n_components][0]
 
 
-@pytest.mark.parametrize("name", ["categories", "numbers", "counts", "mixed"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["categories", "numbers", "counts", "durations", "mixed"])
 def test_surplus_classes_empty_themselves_where_the_model_is_true(name):
     problem = catalogue.PROBLEMS[name]
     surplus = LRVBLatentClassMixture(6, columns=problem.columns, random_state=0).fit(problem.X)

@@ -74,6 +74,7 @@ def test_a_split_gains_what_it_promises(name):
     assert e_step(rows, after).lower_bound - state.lower_bound > promised - 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize(
     ("groups", "n_components"), [([0, 1, 2, 2], 5), ([0, 0, 1, 1], 6), ([0, 0, 0, 0], 5), ([0, 1, 2, 2], 4)]
@@ -89,6 +90,7 @@ def test_the_search_parts_what_a_start_had_joined(name, groups, n_components):
     assert_same_fit(found, truth, 1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COLUMNS)
 def test_a_swap_where_no_class_is_empty(name):
     X = clusters(name)
@@ -98,6 +100,7 @@ def test_a_swap_where_no_class_is_empty(name):
     assert_same_fit(found, started(range(4), 4, name), 1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["categories", "mixed"])
 def test_copies_weights_order_and_parts_do_not_change_the_search(name):
     X, groups = clusters(name), [0, 1, 2, 2]
@@ -117,11 +120,12 @@ def test_copies_weights_order_and_parts_do_not_change_the_search(name):
 
 @pytest.mark.parametrize("name", COLUMNS)
 def test_splits_are_found_in_a_sample(name, monkeypatch):
-    monkeypatch.setattr("sklearn_lrvb.family_mixture.model.LatentClassModel.sample_rows", 70)
+    monkeypatch.setattr("sklearn_lrvb.family_mixture.model.FAMILY_MIXTURE.sample_rows", 70)
     found = started([0, 0, 1, 1], 6, name)
     assert_same_fit(found, started(range(4), 6, name), 1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COLUMNS)
 def test_one_class_more_is_found_from_the_optimum(name):
     fit = started([0, 1, 2, 2], 3, name, moves=None)
@@ -133,6 +137,7 @@ def test_one_class_more_is_found_from_the_optimum(name):
     assert max(bounds) == pytest.approx(truth.lower_bound_, abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "X",
     [

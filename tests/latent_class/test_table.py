@@ -75,6 +75,7 @@ def column_of(given, kinds="auto"):
 # There and back.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_all_forms_of_a_table_are_one_array(form):
     columns = described(FORMS[form]())
@@ -572,6 +573,7 @@ def test_rows_of_weight_zero_do_not_count():
     assert weighted.columns[-1].categories == (0, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["pandas", "polars", "objects"])
 @pytest.mark.parametrize("size", [8, 1])
 def test_a_table_is_the_sum_of_its_batches(form, size):

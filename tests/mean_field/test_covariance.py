@@ -138,6 +138,7 @@ def test_complex_arguments_are_refused():
             linear_response_covariance(np.eye(3), container(-0.1 * np.ones((3, 3)) + 0j))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_curvature", [False, True])
 def test_memory_does_not_grow_with_the_square_of_the_nuisance_variables(with_curvature):
     n_blocks = 20_000

@@ -302,6 +302,7 @@ CASES = {
 FACTORS["a_taus"] = Factor(Gamma(), 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_terms_are_the_log_density(name):
     density, expected = CASES[name]
@@ -409,6 +410,7 @@ def mixture(name, rows, weights=None, prior=None):
     return MeanFieldModel(factors, terms)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OF_MIXTURES)
 def test_a_weight_counts_all_that_belongs_to_a_row_of_a_mixture(name):
     """Likelihood, prior and entropy of its category: fit, bound and error bars are those of copies."""
@@ -507,6 +509,7 @@ def noises_of_rows(rows, weights=None):
     return {**factors, "z": Factor(Categorical(2), len(rows))}, densities
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [latent_classes, topics_of_texts, regressions, noises_of_rows])
 def test_weights_of_rows_with_several_densities_are_those_of_copies(build):
     """The bound, all answers about parameters, draws with their covariance, and the check of them."""

@@ -23,6 +23,7 @@ def drawn_coordinates(posterior, draws):
     return np.concatenate(flat, axis=1), means, posterior._linear_response.covariance(quantities)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_draws_have_the_covariance_of_linear_response(name):
     posterior = fitted(name)
@@ -43,6 +44,7 @@ def test_draws_have_the_covariance_of_linear_response(name):
         assert np.all(np.isfinite(factor.family.statistics_of(draw)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["normal mixture", "one factor", "pumps", "local level", "linkage"])
 def test_covariances_of_coordinates_respond_as_refits_do(name):
     """Cov(u, T) = d E[u] / dt, in the coordinates of the unmoved posterior, from weighted draws of q."""
@@ -81,6 +83,7 @@ def test_draws_by_name_and_seed():
     assert list(posterior.sample(5, names=["beta"])) == ["beta"]
 
 
+@pytest.mark.slow
 def test_draws_that_are_refused():
     posterior = fitted("latent classes")
     with pytest.raises(ValueError, match=r"'z' has no draws by linear response: the family Categorical"):

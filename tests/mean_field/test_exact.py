@@ -144,6 +144,7 @@ def test_where_linear_response_is_exact_nothing_shifts(name):
     assert len(check.names) == len(check.mean_shift)
 
 
+@pytest.mark.slow
 def test_crossed_effects_are_flagged_and_exact_draws_equal_quadrature():
     """The mean given the three precisions is normal, and these are integrated on a grid."""
     posterior, y = crossed()
@@ -169,6 +170,7 @@ def test_crossed_effects_are_flagged_and_exact_draws_equal_quadrature():
     assert posterior.std("mean.value") < 0.8 * sd
 
 
+@pytest.mark.slow
 def test_exact_draws_of_pumps_equal_quadrature():
     posterior = fitted("pumps")
     draws = posterior.sample(4000, random_state=0, method="exact")

@@ -63,6 +63,7 @@ def case_id(value):
     return type(value).__name__ if isinstance(value, ExponentialFamily) else ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "natural"), ORDINARY, ids=case_id)
 def test_identities(family, natural):
     check_family(family, natural)
@@ -477,6 +478,7 @@ class TestCheckFamilyFinds:
         self.check("sample of copies", sample=sample)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rare", [1e-12, 1e-7, 1e-5, 1e-4])
 def test_check_family_accepts_members_that_hardly_vary(rare):
     """Draws that are all equal have no standard error of their own."""

@@ -188,6 +188,7 @@ def test_representation_of_terms():
     assert repr(Term(sparse.eye_array(3), "a")) == "Term(a, 3 entries of shape (3, 3))"
 
 
+@pytest.mark.slow
 def test_sparse_coefficients_and_positions_are_those_of_dense_indicators():
     """Every way of writing the same sum, with repeated positions, two axes of copies, and a diagonal."""
     rng = np.random.default_rng(0)
@@ -267,6 +268,7 @@ PROPER = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statistics", "everything"),
     [
@@ -437,6 +439,7 @@ def test_a_start_is_not_forgotten_where_its_factor_comes_first():
     assert abs(posterior.mean("mu.value")[0] - posterior.mean("mu.value")[1]).max() > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_acceleration_changes_the_number_of_sweeps_alone(name):
     model, start = built(name)
@@ -465,6 +468,7 @@ def poisson_mixture(rates=(3.0, 6.0, 10.0), n=200):
     return model, {"z.indicator": np.eye(k)[side] + 0.1}
 
 
+@pytest.mark.slow
 def test_slow_ascents_are_accelerated():
     model, start = poisson_mixture()
     plain, fast = (model.fit(start, max_iter=5000, accelerate=accelerate) for accelerate in (False, True))

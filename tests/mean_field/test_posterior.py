@@ -117,6 +117,7 @@ def test_standard_deviations_are_the_roots_of_the_covariance(name):
             np.testing.assert_allclose(sd.ravel() ** 2, np.diag(covariance), rtol=1e-7, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_many_rows_need_no_matrix_of_their_size(monkeypatch):
     """20,000 indicators: their covariance alone would take 12.8 GB."""
     monkeypatch.setattr(response, "memory_limit", lambda: 2e9)

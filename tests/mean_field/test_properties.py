@@ -100,6 +100,7 @@ def test_expected_hessian_is_the_derivative_of_the_natural_parameters(name):
         start += own.size
 
 
+@pytest.mark.slow
 @every_model
 def test_linear_response_is_the_derivative_of_refits(name):
     """Sigma v = d m / dt of the log joint plus t v times the statistics (Eq. perturbed_dens)."""

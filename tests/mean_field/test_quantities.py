@@ -26,6 +26,7 @@ DERIVED = {
 WITH_DERIVED = [name for name, labels in DERIVED.items() if labels]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WITH_DERIVED)
 def test_derived_means_respond_as_refits_do(name):
     """Cov(g, T) = d E[g] / dt of the log joint plus t T, for a statistic T of every factor."""
@@ -149,6 +150,7 @@ def test_derivatives_of_functions():
     assert result.std.shape == (3,)
 
 
+@pytest.mark.slow
 def test_functions_that_do_not_change_along_a_rotation():
     """W W' of a factor analysis has error bars where W has none."""
     posterior = factor_analysis().fit(n_init=3, random_state=0, max_iter=5000)

@@ -98,6 +98,7 @@ WAYS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "way"),
     [(name, way) for i, name in enumerate(CATALOGUE) for j, way in enumerate(WAYS) if (i + j) % 2 == 0],
@@ -115,6 +116,7 @@ def test_all_ways_of_computing_agree(name, way, monkeypatch):
         np.testing.assert_allclose(found.std(label), fitted(name).std(label), rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block_size", ["one block", "copy by copy"])
 @pytest.mark.parametrize("dense", [True, False, None])
 def test_crossed_effects_are_those_of_the_formula(dense, block_size, monkeypatch):
@@ -132,6 +134,7 @@ def test_crossed_effects_are_those_of_the_formula(dense, block_size, monkeypatch
     np.testing.assert_allclose(posterior.std("a.value"), expected.std("a.value"), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_many_crossed_effects_take_no_matrix_of_all():
     """4,400 statistics with 1,100 in a dense matrix, as 2,200 couple to few others."""
     posterior = crossed_effects(1100, 1100, 4000).fit()
@@ -180,6 +183,7 @@ def test_large_regressions_are_those_of_stored_matrices(ard, monkeypatch):
     np.testing.assert_allclose(covariance, slow.covariance("beta.value", "tau"), rtol=1e-7, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_regression_with_hundreds_of_coefficients():
     """Its 45,450 raw moments would have a covariance matrix of 16 GB."""
     posterior = regression(300, ard=False).fit()
@@ -193,6 +197,7 @@ def test_a_regression_with_hundreds_of_coefficients():
 # Flat directions.
 
 
+@pytest.mark.slow
 def test_what_a_rotation_does_not_change_has_error_bars():
     model = factor_analysis()
     posterior = model.fit(n_init=3, random_state=0, max_iter=5000)
@@ -262,6 +267,7 @@ def mixture(n):
     return MeanFieldModel(factors, terms), start
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "ask"),
     [
@@ -291,6 +297,7 @@ def fit_to_many_rows():
     return model.fit(start)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statistic", ["mu.value", "z.indicator"])
 def test_error_bars_of_a_mixture_take_no_memory_for_all_of_its_rows(statistic):
     """So many rows have 2.2 million second derivatives, 165 MB, of which 32 MiB are in memory at a time."""

@@ -112,6 +112,7 @@ STEPS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STEPS)
 def test_steps_on_the_problems_of_the_benchmarks(name):
     n_rows, most, least = STEPS[name]

@@ -99,6 +99,7 @@ def test_decrement_is_the_distance_in_standard_deviations_and_its_half_square_th
     assert newton_decrement(estimator) > np.abs(difference / best.posterior_std_).max()
 
 
+@pytest.mark.slow
 def test_iteration_counts_of_a_hard_problem():
     # two clouds 1.5 sd apart: sweeps need hundreds of steps
     rng = np.random.default_rng(0)
@@ -152,6 +153,7 @@ def test_a_flat_ridge_is_not_taken_for_the_optimum():
     assert estimator.fit(X).lower_bound_ - first < 1e-3
 
 
+@pytest.mark.slow
 def test_newton_fits_under_the_flat_prior_where_sweeps_do():
     # the bound is unbounded as a component empties: larger steps must not run up there
     rng = np.random.default_rng(1)
@@ -234,6 +236,7 @@ def test_a_fit_whose_last_step_ends_at_a_saddle_has_not_converged(information, m
     assert np.ptp(estimator.means_, axis=0).max() < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offset", [1e-11, 1e-9, 1e-7, 1e-5])
 @pytest.mark.parametrize("information", INFORMATION)
 def test_negative_curvature_at_the_end_is_no_optimum(information, offset, monkeypatch):
@@ -269,6 +272,7 @@ def test_a_saddle_is_left_without_a_matrix_too(monkeypatch):
     assert estimator.means_std_.min() > 0
 
 
+@pytest.mark.slow
 def test_an_optimum_shows_in_few_products_where_a_matrix_would_cost_more(monkeypatch):
     passes = collections.Counter()
 
@@ -297,6 +301,7 @@ def test_an_optimum_shows_in_few_products_where_a_matrix_would_cost_more(monkeyp
     assert newton_decrement(estimator) < 1e-6
 
 
+@pytest.mark.slow
 def test_the_decrement_travels_where_the_matrix_is_too_large_to(monkeypatch):
     set_sizes(monkeypatch, pickled_bytes=0)
     problem = PROBLEMS["twenty-diagonal"]

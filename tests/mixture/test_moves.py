@@ -20,6 +20,7 @@ from catalogue import (
     prior_of,
     rows_around_mean,
     three_blobs,
+    type_of,
 )
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -29,7 +30,7 @@ from sklearn.mixture import BayesianGaussianMixture
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian.e_step.first_m_step import posterior_from_responsibilities
 from sklearn_lrvb.gaussian.e_step.frames import OwnFrames
-from sklearn_lrvb.gaussian.fitting.component_statistics import ComponentStatistics, emptied
+from sklearn_lrvb.gaussian.fitting.component_statistics import ComponentStatistics
 from sklearn_lrvb.mixture.ascent import Ascent
 from sklearn_lrvb.mixture.e_step import e_step
 from sklearn_lrvb.mixture.model import DegenerateComponentError, occupied
@@ -99,7 +100,7 @@ def test_a_deletion_gains_what_it_promises(model, weighted, n_sweeps):
     counts[components, components] = 0.0
     promised = sums.log_kept + proposals.divergence_saved + proposals.changes_of_weights(counts)
     for k in components:
-        without = emptied(fit.posterior, k)
+        without = ComponentStatistics(fit.posterior).emptied(k)
         posterior = without.m_step(e_step(rows, without, without=k).moments)
         np.testing.assert_allclose(posterior.label_counts, counts[k], rtol=1e-9, atol=1e-9)
         in_order = posterior.reordered(weights.of_components.best_order(posterior.counts))
@@ -202,6 +203,7 @@ def test_components_collapse_as_long_as_their_merges_are_defined(monkeypatch):
 # Fits.
 
 
+@pytest.mark.slow
 @models_in_turn(few_of(PROPER), "moves", ACTIVE)
 def test_surplus_components_leave(model, moves):
     X = three_blobs(400)
@@ -221,6 +223,7 @@ def test_surplus_components_leave(model, moves):
         assert fit.n_occupied_ == 3
 
 
+@pytest.mark.slow
 @some_models
 def test_an_empty_component_is_at_its_prior(model):
     sparse = {**model, "weight_concentration_prior": 1e-3}
@@ -229,7 +232,7 @@ def test_an_empty_component_is_at_its_prior(model):
     assert empty.sum() == 10 - fit.n_occupied_
     np.testing.assert_allclose(fit.means_[empty] - fit.mean_prior_, 0.0, atol=1e-5)
     np.testing.assert_allclose(fit.mean_precision_[empty], fit.mean_precision_prior_, rtol=1e-5)
-    if model["covariance_type"] != "tied":
+    if not type_of(model).is_shared:
         prior_covariance = fit.covariance_prior_ / fit.degrees_of_freedom_prior_
         found = fit.covariances_[empty]
         np.testing.assert_allclose(
@@ -272,6 +275,7 @@ def wide_clusters(n_clusters):
     return centers[np.arange(200) % n_clusters] + rng.normal(size=(200, 60))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_clusters", [1, 3])
 def test_surplus_components_leave_a_wide_table_where_each_has_one_variance(n_clusters):
     X = wide_clusters(n_clusters)
@@ -313,6 +317,7 @@ def test_fits_with_moves_do_not_depend_on_units(moves, covariance_type):
     np.testing.assert_allclose(np.sort(counts_of(one)), np.sort(counts_of(other)), rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moves", ACTIVE)
 def test_fits_with_moves_are_reproducible_whatever_the_threads(moves):
     X = three_blobs(1200)
@@ -334,6 +339,7 @@ def test_a_weight_is_the_row_repeated(moves, covariance_type):
     np.testing.assert_allclose(counts_of(weighted), counts_of(repeated), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moves", ("auto", "merge"))
 def test_max_iter_is_kept(moves):
     for max_iter in (1, 12, 24, 26):
@@ -344,6 +350,7 @@ def test_max_iter_is_kept(moves):
         assert len(estimator.lower_bounds_) == estimator.n_iter_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moves", ACTIVE)
 def test_several_starts_with_moves_are_never_worse_than_one(moves):
     X = load_iris().data
@@ -367,6 +374,7 @@ def test_moves_are_named_and_counted(capsys):
         assert name.strip().startswith(("merged components", "deleted component", "sorted the components"))
 
 
+@pytest.mark.slow
 def test_error_bars_of_a_table_s_columns():
     # ten components for one column at a time, as in a transformer of tables: each default fit has error bars
     rng = np.random.default_rng(0)
@@ -393,6 +401,7 @@ def stacked():
 
 
 # Any two of the three are together.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("weights", "concentration", "seed"),
     [
@@ -433,6 +442,7 @@ def test_all_components_may_be_one_where_no_two_should_be():
 # Where moves cannot be made.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moves", ("merge", "search"))
 @pytest.mark.parametrize(
     ("settings", "reason"),
@@ -457,6 +467,7 @@ def test_what_moves_cannot_serve_is_refused_with_the_reason(moves, settings, rea
     assert auto.lower_bounds_ == none.lower_bounds_
 
 
+@pytest.mark.slow
 def test_a_continued_fit_keeps_its_components_in_their_places():
     X = three_blobs()
     estimator = LRVBGaussianMixture(n_components=8, moves=None, warm_start=True, random_state=0, max_iter=5)

@@ -28,6 +28,7 @@ def hand_set(estimator):
     return moved
 
 
+@pytest.mark.all_cases
 @catalogue
 def test_far_rows_have_probabilities_and_scores(model):
     for estimator in (fitted(model), hand_set(fitted(model))):

@@ -14,8 +14,8 @@ from sklearn.datasets import load_iris
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.estimators.callbacks import NO_TASK, Lines, Progress
 from sklearn_lrvb.gaussian.fitting.starts import StartKind, kinds_of_starts
-from sklearn_lrvb.mixture.ascent import Race
 from sklearn_lrvb.mixture.model import DegenerateComponentError
+from sklearn_lrvb.mixture.multi_start import MultiStart
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ class FakeAscent:
 def race(tried, ends, accelerated=True):
     ascent = FakeAscent(tried, ends)
     starts = [lambda ascent, number=number: ascent.start_at(number) for number in range(len(ends))]
-    race = Race(ascent, accelerated, Progress(Lines(0, 1), NO_TASK))
+    race = MultiStart(ascent, accelerated, Progress(Lines(0, 1), NO_TASK))
     best = race.best(starts)
-    assert race.ends == {number: Bound(number, ends[number]) for number in race.ends}
+    assert race.optima == {number: Bound(number, ends[number]) for number in race.optima}
     return ascent, best
 
 
@@ -101,6 +101,7 @@ def test_failures_are_made_up_for():
         race(tried=[None, 3.0, None], ends=[None, None, None])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("covariance_type", "init_params", "solver", "moves"),
     [
@@ -139,6 +140,7 @@ def printed_bounds(X, model, n_components, **parameters):
     return np.array(tried), np.array([float(bound) for word, bound in said if word != "tried"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("init_params", ["kmeans", "random"])
 def test_the_ends_said_in_the_documentation(init_params):
     tried, ends = printed_bounds(three_blobs(200), {"init_params": init_params}, 2, n_init=7)
@@ -152,6 +154,7 @@ def test_the_ends_said_in_the_documentation(init_params):
 EVEN = {"weight_concentration_prior_type": "dirichlet_distribution", "weight_concentration_prior": 1.0}
 
 
+@pytest.mark.slow
 def test_several_starts_find_what_k_means_does_not():
     """The best three clusters of the irises, of 39, 49 and 62 flowers, are not near those of k-means."""
     X = load_iris().data
@@ -227,6 +230,7 @@ def test_several_starts_of_fewer_distinct_rows_than_components():
     assert mixture({}, 3, n_init=6).fit(np.ones((20, 2))).n_occupied_ == 1
 
 
+@pytest.mark.slow
 def test_equal_ends_are_told_apart_by_their_starts_and_not_by_round_off():
     # Several starts end in the same optimum, with its components in other orders.
     rng = np.random.default_rng(6)

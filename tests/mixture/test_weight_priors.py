@@ -83,6 +83,7 @@ def weights_of(prior, stick, rest):
     return pi / pi.sum(axis=-1, keepdims=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WEIGHT_PRIORS)
 def test_sticks_make_the_weights(name):
     prior, rng = weights(name), np.random.default_rng(1)
@@ -128,6 +129,7 @@ def test_divergence_is_that_of_the_counts(name):
     np.testing.assert_allclose(gradient, prior.covariance_of_log(COUNTS) @ COUNTS, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("concentration", [0.5, 2.0, 1e3])
 @pytest.mark.parametrize("noise", [False, True])
 def test_log_shares_against_draws(concentration, noise):

@@ -54,6 +54,7 @@ def test_rows_have_the_digits_that_are_known(row, expected):
     assert cells(row) == expected.split()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-300, 1e-140, 1e-5, 1e-4, 1.0, 9.99e6, 1e7, 1e140, 1e300])
 def test_what_is_displayed_is_within_half_of_the_second_digit(scale):
     rng = np.random.default_rng(0)

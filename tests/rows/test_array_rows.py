@@ -161,7 +161,8 @@ def test_a_position_between_two_rows_is_in_the_later_one(lengths):
     rows = rows_of_array(X, np.zeros(2), sample_weight=weights).counted()
     if lengths is not None:
         parts = [slice(end - length, end) for end, length in zip(np.cumsum(lengths), lengths, strict=True)]
-        rows = BatchRows([(X[part], weights[part]) for part in parts], np.zeros(2), 1)
+        batches = [(X[part], weights[part]) for part in parts]
+        rows = BatchRows(batches, lambda: batches, np.zeros(2), 1)
     index, some = rows.at(np.arange(10.0))
     repeated = np.repeat(X, weights.astype(int), axis=0)
     np.testing.assert_array_equal(some.X, repeated)
@@ -206,6 +207,7 @@ def test_threads_use_one_blas_thread_each(small_blocks):
         assert blas_threads() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("workload", "threads"),
     [(None, False), (Workload(6, product=50), True), (Workload(6, product=49), False)],

@@ -15,6 +15,7 @@ from catalogue import (
     types_in_turn,
     uncertainty_of,
 )
+from covariance_types import TYPES
 from sampling_problems import (
     NORMAL,
     PROPER,
@@ -29,11 +30,10 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from sklearn_lrvb.gaussian.posterior.variational_posterior import Moments
-from sklearn_lrvb.gaussian.sampling.gibbs import conditional_draws
 from sklearn_lrvb.gaussian.sampling.likelihood import (
     complete_moments,
 )
-from sklearn_lrvb.gaussian.sampling.orders import reordered_draws
+from sklearn_lrvb.gaussian.sampling.parameters import conditional_draws
 from sklearn_lrvb.sampling import labels
 from sklearn_lrvb.sampling.chains import N_CHAINS, Scans
 from sklearn_lrvb.sampling.exact import ExactPosterior
@@ -54,9 +54,8 @@ def ten_rows(separation):
 
 
 def prior_of_ten_rows(covariance_type, separation):
-    scale = {"full": [[2.0]], "tied": [[2.0]], "diag": [2.0], "spherical": 2.0}[covariance_type]
     return {
-        "covariance_prior": scale,
+        "covariance_prior": TYPES[covariance_type].prior(np.array([[2.0]])),
         "mean_prior": [0.4 * separation],
         "degrees_of_freedom_prior": 3.0,
         "mean_precision_prior": 0.1,
@@ -84,6 +83,7 @@ def test_the_evidence_is_the_sum_over_all_assignments(separation, covariance_typ
     assert sampled.log_evidence_bound < sampled.log_evidence + 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", WEIGHT_PRIORS)
 @pytest.mark.parametrize(
     ("n_components", "covariance_type", "concentration"),
@@ -125,6 +125,7 @@ def test_every_labelling_is_counted_once(n_components, model):
     assert check.log_evidence == pytest.approx(expected, abs=0.005 + 3 * check.log_evidence_error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("covariance_type", "weights", "noise"),
     types_in_turn(WEIGHT_PRIORS, (0.0, 0.05, 0.05, 0.0)),
@@ -165,6 +166,7 @@ def test_trajectories_run_backwards(model):
     np.testing.assert_allclose(-starts[known], momenta[known], atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("covariance_type", "weights"), types_in_turn(WEIGHT_PRIORS))
 def test_the_evidence_is_that_of_bridge_sampling(covariance_type, weights):
     # Meng and Wong (1996): from draws of both distributions, by iteration
@@ -250,6 +252,7 @@ def test_one_components_posterior_is_that_of_linear_response(model):
         np.testing.assert_allclose(deviations / sd, 1, atol=0.25)
 
 
+@pytest.mark.slow
 def test_control_variates_take_most_of_the_sampling_error():
     case = problem(PROPER[0], 2, 500)
     errors = []
@@ -276,6 +279,7 @@ def moved_by_gibbs(case, draws):
     return np.concatenate([parameters.flat(target)[~is_away].mean(axis=0) for target in THETA])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_further_gibbs_steps_do_not_move_the_draws(covariance_type, monkeypatch):
     set_sizes(monkeypatch, blocks_of_scans=(4, 8, 12, 40))
@@ -285,7 +289,7 @@ def test_further_gibbs_steps_do_not_move_the_draws(covariance_type, monkeypatch)
     draws = exact.draws.parameters.draws
     draws = draws[np.linspace(0, len(draws) - 1, 800).astype(int)]
     np.testing.assert_allclose((moved_by_gibbs(case, draws) - mean) / sd, 0, atol=0.22)
-    if covariance_type in ("full", "tied"):
+    if TYPES[covariance_type].is_matrix:
         # draws by linear response do move: the test can fail
         draws = case.sampler.draws(400, np.random.RandomState(0))
         start = np.concatenate([draws.flat(target).mean(axis=0) for target in THETA])
@@ -342,6 +346,7 @@ def test_parameters_given_assignments_are_those_of_complete_data(model):
                 assert stats.ks_2samp(one, other).pvalue > 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("covariance_type", "weights"), types_in_turn(WEIGHT_PRIORS))
 def test_whole_weights_are_repeated_rows(covariance_type, weights, monkeypatch):
     model = {"covariance_type": covariance_type, "weight_concentration_prior_type": weights, "reg_covar": 0.0}
@@ -368,6 +373,7 @@ def test_whole_weights_are_repeated_rows(covariance_type, weights, monkeypatch):
     np.testing.assert_allclose(sd / other_sd, 1, atol=0.35)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", PROPER[::5], ids=model_id)
 def test_blocks_batches_and_threads_do_not_show(model, monkeypatch):
     case = problem(model, 2, 100)
@@ -386,6 +392,7 @@ def test_blocks_batches_and_threads_do_not_show(model, monkeypatch):
         np.testing.assert_array_equal(threads[target], alone[target])
 
 
+@pytest.mark.slow
 def test_memory_holds_no_table_of_rows_and_draws():
     import tracemalloc
 
@@ -404,11 +411,11 @@ def test_exchanged_components_get_their_numbers_back(model, n_components):
     parameters = case.sampler.draws(40, np.random.RandomState(0))
     rng = np.random.default_rng(1)
     orders = np.array([rng.permutation(n_components) for _ in range(40)])
-    exchanged = parameters.with_draws(reordered_draws(parameters, orders))
+    exchanged = parameters.with_draws(parameters.reordered(orders))
     by_component = np.take_along_axis(parameters.means, orders[:, :, None], axis=1)
     np.testing.assert_allclose(exchanged.means, by_component, atol=1e-9)
     found, _ = labels.closest_orders(exchanged, exchanged.posterior, np.ones(n_components, dtype=bool))
-    back = parameters.with_draws(reordered_draws(exchanged, found))
+    back = parameters.with_draws(exchanged.reordered(found))
     for target in (*THETA, "weights", "covariances"):
         np.testing.assert_allclose(back.flat(target), parameters.flat(target), rtol=1e-7, atol=1e-8)
 

@@ -46,6 +46,7 @@ def table(
     return X, np.random.RandomState(seed).randint(1, largest + 1, size=len(X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reference", REFERENCES, ids=[reference["name"] for reference in REFERENCES])
 def test_the_exact_posterior_is_that_of_long_gibbs_chains(reference):
     X, sample_weight = table(**reference["table"])

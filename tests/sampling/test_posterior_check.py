@@ -51,6 +51,7 @@ def test_both_diagnostics_are_zero_where_linear_response_is_exact(model):
     assert np.ptp(log_ratios) < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_the_shift_is_that_of_the_exact_means(covariance_type):
     model = {"covariance_type": covariance_type, "reg_covar": 0.0}
@@ -63,6 +64,7 @@ def test_the_shift_is_that_of_the_exact_means(covariance_type):
     assert np.corrcoef(check.mean_shift, exact)[0, 1] > 0.4
 
 
+@pytest.mark.slow
 def test_many_empty_components_leave_the_evidence_finite():
     X = np.random.default_rng(0).normal(size=(150, 4))
     estimator = LRVBGaussianMixture(n_components=10, random_state=0).fit(X)
@@ -126,6 +128,7 @@ def test_rows_that_count_next_to_nothing_are_checked():
     assert np.isfinite(check.mean_shift).all()
 
 
+@pytest.mark.slow
 def test_names_of_features_and_large_numbers_are_displayed():
     import pandas as pd
 

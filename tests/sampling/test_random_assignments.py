@@ -26,6 +26,7 @@ def assigned(relative, weights=None, start=0, seed=7):
     return counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight", [None, 1, 5, 8, 9, 700])
 @pytest.mark.parametrize("n_components", [1, 2, 4])
 def test_counts_are_multinomial(n_components, weight):

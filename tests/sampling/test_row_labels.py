@@ -8,14 +8,14 @@ from holed_rows import holed
 from scipy.special import softmax
 from scipy.stats import multivariate_normal
 
-from sklearn_lrvb.gaussian.sampling.copula import GaussianParameters, draws_at
-from sklearn_lrvb.sampling.row_labels import RandomLabels, label_draws
+from sklearn_lrvb.gaussian.sampling.parameters import GaussianParameters
+from sklearn_lrvb.sampling.random_assignments import RandomLabels, label_draws
 
 
 def repeated(estimator, n_draws):
     """Draws of the parameters that all are the estimates: GaussianParameters."""
     posterior = posterior_of(estimator)
-    draws = draws_at(posterior, posterior)[np.zeros(n_draws, dtype=int)]
+    draws = GaussianParameters.draws_at(posterior, posterior)[np.zeros(n_draws, dtype=int)]
     return GaussianParameters(posterior, estimator._fitted.origin, draws)
 
 
@@ -32,6 +32,7 @@ def probabilities(estimator, X):
     return softmax(log_densities, axis=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_holes", [False, True])
 def test_labels_are_drawn_as_often_as_they_are_probable(has_holes):
     X = (holed() if has_holes else overlapping(60)).copy()

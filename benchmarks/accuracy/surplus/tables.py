@@ -39,10 +39,10 @@ scikit-learn only where both have the same model (full covariances).
 
 {_steps(found)}
 
-Sweeps need hundreds of steps until surplus components are empty, and never join two that share one cluster.
-The fits with `moves="auto"` that still take over {DEFAULT_STEPS} steps are mostly those in 10 or 25 features
-whose every component has more than `n_features + 1` rows, so that nothing is moved. If `n_components` is
-surely too many, use `moves="merge"`.
+Hundreds of iterations are needed until surplus components are empty, and none ever joins two that share one
+cluster. The fits with `moves="auto"` that still take over {DEFAULT_STEPS} steps are mostly those in 10 or 25
+features whose every component has more than `n_features + 1` rows, so that nothing is moved. If
+`n_components` is surely too many, use `moves="merge"`.
 
 The next table compares lower bounds with those of other fits of the same rows. It has the numbers of fits
 that end higher, equal (within {SAME_BOUND} nats) and lower, and the largest deficit in nats. The bound of

@@ -25,7 +25,7 @@ import functools
 
 import numpy as np
 
-from sklearn_lrvb.gaussian.e_step.frames import OwnFrames, expected_features
+from sklearn_lrvb.gaussian.e_step.frames import OwnFrames
 from sklearn_lrvb.mixture.responsibilities import expect, expect_in_range, normalized
 from sklearn_lrvb.rows import Holes, RowBlock, batches, untracked
 
@@ -133,7 +133,7 @@ def variances_and_sources(frames, block, row, feature):
     variances = (r * (within + np.square(gaps))).sum(axis=0)
     sources = np.zeros((structure.n_coefficients, len(row)))
     for k, responsibilities in enumerate(r):
-        covariances = gaps[k] * expected_features(posterior, framed, k)
+        covariances = gaps[k] * frames.features(framed, k)
         covariances[1 : 1 + structure.n_features] += directions[k]
         quadratic = covariances[1 + structure.n_features :][: structure.n_quadratic]
         quadratic += structure.mixed_features(framed.values[k], directions[k])

@@ -25,6 +25,7 @@ from functools import cached_property
 import numpy as np
 
 from sklearn_lrvb.answers.responses import BlockResponses, BlockStatistics, ResponsesOfRows
+from sklearn_lrvb.gaussian.answers.scores_without_rows import scores_at
 from sklearn_lrvb.gaussian.e_step.frames import OwnFrames, scale_directions
 from sklearn_lrvb.mixture.responsibilities import (
     LEAST_RESPONSIVE_RESPONSIBILITY,
@@ -203,15 +204,15 @@ class NormalResponses(BlockResponses, NormalStatistics):
 
     Parameters
     ----------
-    responses : ResponsesOfNormalRows
+    frames : OwnFrames
     framed : OwnRows
     used : bool array (L, n), whether a row may have a label at all
     with_scales : bool, whether there are directions of scales
     """
 
-    def __init__(self, posterior, framed, used, information, inverse, with_scales):
+    def __init__(self, frames, framed, used, information, inverse, with_scales):
         self._with_scales = with_scales
-        super().__init__(posterior, framed, used, information, inverse)
+        super().__init__(frames, framed, used, information, inverse)
 
     def _add_directions(self):
         if not self._with_scales:
@@ -264,7 +265,13 @@ class ResponsesOfNormalRows(ResponsesOfRows):
         return Workload(self.posterior.n_labels * size, product=size)
 
     def of_block(self, framed, used, with_scales=False):
-        return NormalResponses(self.posterior, framed, used, self._information, self._inverse, with_scales)
+        return NormalResponses(self.frames, framed, used, self._information, self._inverse, with_scales)
+
+    def resting(self, framed):
+        return NormalStatistics(self.frames, framed)
+
+    def scores_at(self, expectation, statistics, left_out):
+        return scores_at(self.posterior, expectation, statistics, left_out)
 
     def without_rows(self, framed, used):
         structure = self.posterior.structure

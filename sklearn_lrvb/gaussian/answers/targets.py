@@ -321,7 +321,7 @@ class FunctionOfCovariances(GaussianTarget):
         return values.reshape(*values.shape[: values.ndim - len(self._shape)], -1)
 
     def shaped(self, flat):
-        return flat.reshape(*flat.shape[:-1], *self._shape)
+        return flat.reshape((*flat.shape[:-1], *self._shape))
 
     def _of_groups(self, names):
         """Labels of the entries, given the names of those of one group."""
@@ -491,3 +491,13 @@ class GaussianTargets(Targets):
     @property
     def parameters(self):
         return PARAMETERS + (LogTails.name,) * (self.posterior.structure.n_tails > 0)
+
+    def parts_of_direction(self, direction):
+        structure = self.posterior.structure
+        intercepts, linear, quadratic = (np.square(block) for block in structure.split(direction))
+        totals = {"intercept": intercepts.sum(), "linear": linear.sum(), "quadratic": quadratic.sum()}
+        name = next(target.name for target in self.theta if target.block == max(totals, key=totals.get))
+        shares = intercepts + linear.sum(axis=1)
+        if structure.has_own_precisions:
+            shares += quadratic.sum(axis=1)
+        return name, shares

@@ -1,6 +1,6 @@
 """Covariance structures: everything that depends on the shape of the components' covariance matrices.
 
-`structures` has the interface and the four types, which take `wisharts` for q(Lambda) and `random_factors`
+`structures` has the interface and the types, which take `wisharts` for q(Lambda) and `random_factors`
 for draws. `full_pair` has what the missing information needs of components with a matrix each.
 `tests/structure_check.py` tests whether the methods of a structure fit together.
 """
@@ -11,6 +11,7 @@ from sklearn_lrvb.gaussian.covariance_structures.structures import (
     FullCovariance,
     SphericalCovariance,
     TiedCovariance,
+    TiedDiagonalCovariance,
 )
 
 COVARIANCE_STRUCTURES = {
@@ -18,6 +19,7 @@ COVARIANCE_STRUCTURES = {
     "tied": TiedCovariance,
     "diag": DiagonalCovariance,
     "spherical": SphericalCovariance,
+    "tied_diag": TiedDiagonalCovariance,
 }
 
 __all__ = ["COVARIANCE_STRUCTURES", "CovarianceStructure"]

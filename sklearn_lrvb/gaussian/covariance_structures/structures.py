@@ -7,7 +7,7 @@ y = W_k (x - m_k) with W_k' W_k = E Lambda_k, in which E Lambda is the identity.
 block is (P, n), whitened (K, P, n). The log densities of a structure depend on y through a statistic s(y) of
 degree two,
 
-    full, tied: y y' (P, P)      diagonal: y_p^2 (P,)      spherical: |y|^2 (1,)
+    full, tied: y y' (P, P)      diagonal, tied diagonal: y_p^2 (P,)      spherical: |y|^2 (1,)
 
 summed within a group, with s(I) = E s(y) for y ~ N(0, I) its ``identity_statistic``. Maps between frames
 and x (``covariance_cholesky``, ``whiteners``) have the statistic's shape: (S, P, P), or (S, P), (S, 1) where
@@ -102,6 +102,7 @@ class CovarianceStructure(ABC):
     ----------
     shares_precision, has_own_precisions : bool
         Whether all components share one precision, or every component has its own.
+    is_in_scikit_learn : bool, whether scikit-learn's mixtures have this covariance type
     is_matrix, has_own_matrices : bool
         Whether the statistic keeps all products of features; and every component has its own precision, too.
     power : int
@@ -136,6 +137,7 @@ class CovarianceStructure(ABC):
     """
 
     shares_precision = False
+    is_in_scikit_learn = True
 
     def __init__(
         self,
@@ -242,6 +244,26 @@ class CovarianceStructure(ABC):
         return np.hstack(columns)
 
     @cached_property
+    def feature_places(self):
+        """Where the features of components with precisions of their own are: pairs of slices, of F and of D.
+
+        A fitted nu that all components share has no pair.
+        """
+        widths = {
+            "intercept": 1,
+            "linear": self.n_features,
+            "quadratic": self.n_quadratic,
+            "scale": int(self.has_scales),
+            "tail": int(self.n_tails == self.n_components),
+        }
+        places, first = [], 0
+        for name, width in widths.items():
+            start = self.coefficient_blocks[name].start
+            places.append((slice(first, first + width), slice(start, start + self.n_components * width)))
+            first += width
+        return places
+
+    @cached_property
     def coefficients_of_labels(self):
         """Coordinates of every label's coefficients: L int arrays, (F,) for components, (1,) else."""
         return [*self.coefficient_index, *np.arange(self.n_components, self.n_labels)[:, None]]
@@ -261,7 +283,7 @@ class CovarianceStructure(ABC):
         """Arrays in the shape of the attribute: (..., S, ...) -> (..., *shape of the attribute)."""
         lead = by_group.shape[: by_group.ndim - 1 - self.identity.ndim]
         groups = () if self.shares_precision else (self.n_components,)
-        return by_group.reshape(*lead, *groups, *self.prior_shape)
+        return by_group.reshape((*lead, *groups, *self.prior_shape))
 
     def by_group(self, reported):
         """Inverse of `reported`."""
@@ -468,10 +490,9 @@ class CovarianceStructure(ABC):
 
         All terms that are added are non-negative: close to the identity they keep their digits.
         """
-        squares, below = np.square(self.diagonal(roots)), roots.copy()
-        self.diagonal(below)[...] = 0.0
-        of_rest = np.square(below).reshape(len(below), -1).sum(axis=1)
-        return (squares - 1.0 - np.log(squares)).sum(axis=-1) + of_rest
+        squares = np.square(self.diagonal(roots))
+        below = (roots * (1.0 - self.identity)).reshape(len(roots), -1)
+        return (squares - 1.0 - np.log(squares)).sum(axis=-1) + np.einsum("si,si->s", below, below)
 
     def deviations(self, covariance_cholesky):
         """Standard deviations of the features, one each or one for all: (S, ...) -> (S, P or 1)."""
@@ -502,10 +523,15 @@ class CovarianceStructure(ABC):
 
         What is expected of the rows' s(y) may differ from that of ``whitened``, by ``spread`` (Q, n).
         """
-        quadratic = self.quadratic_entries(whitened, origin, np.arange(self.n_quadratic))
+        features = np.empty((self.n_polynomials, whitened.shape[1]))
+        features[0], quadratic = 1.0, features[1 + self.n_features :]
+        features[1 : 1 + self.n_features] = whitened
+        self.write_entries(whitened, quadratic)
+        quadratic -= self.entries(origin)[:, None]
         if spread is not None:
-            quadratic += spread * self.feature_scale[:, None]
-        return np.concatenate([np.ones((1, whitened.shape[1])), whitened, quadratic])
+            quadratic += spread
+        quadratic *= self.feature_scale[:, None]
+        return features
 
     def mixed_features(self, vectors, others):
         """The quadratic features of v w' + w v', row by row: (P, n), (P, n) -> (Q, n)."""
@@ -699,10 +725,11 @@ class MatrixStructure(CovarianceStructure):
 
     def second_moments(self, whitened, weights):
         """Sums of weight y y' in every group: (K, P, n), (K, n) -> (S, P, P)."""
-        moments = symmetrized(np.matmul(weights[:, None, :] * whitened, whitened.transpose(0, 2, 1)))
-        if len(moments) == self.n_groups:
-            return moments
-        return moments.sum(axis=0, keepdims=True)
+        if weights.min(initial=0.0) < 0.0:
+            moments = symmetrized(np.matmul(weights[:, None, :] * whitened, whitened.transpose(0, 2, 1)))
+        else:  # The product of an array with its own transpose takes half the flops.
+            moments = self.gram(np.sqrt(weights)[:, None, :] * whitened)
+        return moments if len(moments) == self.n_groups else moments.sum(axis=0, keepdims=True)
 
     def sum_of_squares(self, vectors, weights):
         """Sums of weight v v' within the groups, exactly symmetric: (K, P), (K,) -> (S, P, P)."""
@@ -774,7 +801,7 @@ class MatrixStructure(CovarianceStructure):
     def whiten(self, whiteners, centred_means, block):
         """Rows in every component's frame: (S, P, P), (K, P), (P, n) -> (K, P, n)."""
         shifts = self.transformed(whiteners, centred_means)
-        if np.linalg.norm(shifts) > _FAR:
+        if np.abs(shifts).max() > _FAR:
             return whiteners @ (block - centred_means[:, :, None])
         if self.shares_precision:
             return (whiteners[0] @ block)[None] - shifts[:, :, None]
@@ -1018,11 +1045,22 @@ class DiagonalCovariance(ScaleStructure):
 
     def diagonal_factors(self, scale):
         """The columns' standard deviations, (P,) -> (K, P)."""
-        return np.repeat(scale[None], self.n_components, axis=0)
+        return np.repeat(scale[None], self.n_groups, axis=0)
 
     def entry_names(self, feature_names):
         """Names of the features."""
         return list(feature_names)
+
+
+class TiedDiagonalCovariance(DiagonalCovariance):
+    """All components share one precision for every feature."""
+
+    shares_precision = True
+    is_in_scikit_learn = False
+
+    def second_moments(self, whitened, weights):
+        """Sums of weight s(y) over all components: (K, P, n), (K, n) -> (1, P)."""
+        return super().second_moments(whitened, weights).sum(axis=0, keepdims=True)
 
 
 class SphericalCovariance(ScaleStructure):
@@ -1045,7 +1083,7 @@ class SphericalCovariance(ScaleStructure):
 
     def diagonal_factors(self, scale):
         """The columns' root mean variance, (P,) -> (K, 1)."""
-        return np.full((self.n_components, 1), np.sqrt(np.mean(np.square(scale))))
+        return np.full((self.n_groups, 1), np.sqrt(np.mean(np.square(scale))))
 
     def entry_names(self, feature_names):
         """One empty name: the entry belongs to no feature."""

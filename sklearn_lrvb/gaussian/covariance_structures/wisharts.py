@@ -2,8 +2,9 @@
 
 Every group's precision Lambda consists of ``n_blocks`` independent Wishart matrices of size ``block_size``,
 and |Lambda| is the product of their determinants to the ``power``: one matrix of size P ("full", "tied"); P
-numbers ("diag"; a Wishart matrix of size 1 is a gamma variable with shape nu/2); one number whose P-th power
-is |Lambda| ("spherical"). The formulas of one Wishart distribution are in `distributions.wishart`.
+numbers ("diag", "tied_diag"; a Wishart matrix of size 1 is a gamma variable with shape nu/2); one number
+whose P-th power is |Lambda| ("spherical"). The formulas of one Wishart distribution are in
+`distributions.wishart`.
 """
 
 import math

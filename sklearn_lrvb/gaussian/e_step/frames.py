@@ -31,9 +31,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sklearn_lrvb.gaussian.e_step.far_rows import of_far_rows
 from sklearn_lrvb.gaussian.e_step.hidden_directions import HiddenDirections, hidden_directions
 from sklearn_lrvb.gaussian.posterior.tails import ScaledWeights, Scales
 from sklearn_lrvb.gaussian.posterior.variational_posterior import Moments
+from sklearn_lrvb.mixture.model import Frames
 from sklearn_lrvb.rows import Workload
 
 # Largest factor by which a log density may amplify the rounding of v, divided by the number of features: log
@@ -46,8 +48,10 @@ _FEW_NUMBERS_OF_OWN_MATRICES = 50_000
 _FEW_NUMBERS = 15_000
 
 
-def frames_of(posterior, rows):
+def frames_of(posterior, rows=None):
     """`CommonFrame` of a posterior where it is cheaper for the rows and accurate, else `OwnFrames`."""
+    if rows is None:
+        return OwnFrames(posterior)
     structure = posterior.structure
     n_numbers = rows.n_samples * structure.n_components * structure.n_features
     has_few_rows = n_numbers < (_FEW_NUMBERS_OF_OWN_MATRICES if structure.has_own_matrices else _FEW_NUMBERS)
@@ -55,11 +59,6 @@ def frames_of(posterior, rows):
         return OwnFrames(posterior)
     frame = CommonFrame(posterior)
     return frame if frame.amplification < MAX_AMPLIFICATION else OwnFrames(posterior)
-
-
-def round_off_of_bound(posterior):
-    """Round-off of the lower bound at most, relative to its size and the number of rows."""
-    return (MAX_AMPLIFICATION + posterior.amplification) * np.finfo(float).eps
 
 
 def both_weights(weights):
@@ -117,20 +116,6 @@ class OwnRows:
         return squares if self.hidden is None else squares + self.hidden.n_hidden[self.pattern]
 
 
-def expected_features(posterior, framed, k):
-    """Expected features h of rows in component k: `OwnRows` -> (F, n).
-
-    The background, the last label, has one feature, which is 1.
-    """
-    structure = posterior.structure
-    if k == structure.n_components:
-        return np.ones((1, framed.n_rows))
-    if structure.has_scales:
-        return _scaled_features(posterior, framed, k)
-    origin = posterior.second_moment_origin[structure.precision_group(k)]
-    return structure.component_features(framed.values[k], origin, framed.spread(k))
-
-
 def _scaled_features(posterior, framed, k):
     """The same of rows that have scales, in component k."""
     structure, scales = posterior.structure, framed.scales
@@ -180,7 +165,7 @@ def scale_directions(posterior, framed):
     return directions, rest
 
 
-class OwnFrames:
+class OwnFrames(Frames):
     """Every component's own frame, in which rows are `OwnRows`.
 
     Parameters
@@ -279,10 +264,6 @@ class OwnFrames:
         counts, scale_sums = weights.counted.sum(axis=1), weights.scaled.sum(axis=1)
         return Moments(counts, first, second, scale_sums, weights.log_scale_sums)
 
-    def in_own_frames(self, moments):
-        """The moments unchanged."""
-        return moments
-
     def polynomials(self, *polynomials):
         """The coefficients (L,), (K, P), (S, ...), and of scales (K,), unchanged."""
         return polynomials
@@ -310,6 +291,24 @@ class OwnFrames:
             values -= np.take(framed.hidden.values_of_noise(curvature), framed.pattern, axis=1)
         return values
 
+    @property
+    def round_off(self):
+        """Round-off of the lower bound at most, relative to its size and the number of rows."""
+        return (MAX_AMPLIFICATION + self.posterior.amplification) * np.finfo(float).eps
+
+    def features(self, framed, k):
+        """Expected features h of rows in component k, (F, n). The noise component has one, which is 1."""
+        posterior, structure = self.posterior, self.posterior.structure
+        if k == structure.n_components:
+            return np.ones((1, framed.n_rows))
+        if structure.has_scales:
+            return _scaled_features(posterior, framed, k)
+        origin = posterior.second_moment_origin[structure.precision_group(k)]
+        return structure.component_features(framed.values[k], origin, framed.spread(k))
+
+    def of_far_rows(self, block, far):
+        return of_far_rows(self.posterior, block, far)
+
     def hidden_changes(self, framed, polynomials):
         """What hidden values add to changes of the log densities of rows that have scales, (K, n)."""
         hidden, curvature = framed.hidden, polynomials[2]
@@ -329,7 +328,7 @@ class OwnFrames:
         return Moments(np.zeros(len(constant)), *sums, *no_scales)
 
 
-class CommonFrame:
+class CommonFrame(Frames):
     """One frame for all components, in which complete rows are their monomials, (J, n).
 
     Where every component has a precision of its own the monomials of degree two are the entries of s(v).
@@ -384,10 +383,6 @@ class CommonFrame:
             self._structure.write_entries(rows, monomials[linear:])
         else:
             np.einsum("pn,pn->n", rows, rows, out=monomials[linear])
-        return monomials
-
-    def with_scales(self, monomials, scales):
-        """The monomials unchanged: only their weights know the scales."""
         return monomials
 
     def log_densities(self, monomials):

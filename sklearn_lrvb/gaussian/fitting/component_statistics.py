@@ -24,30 +24,18 @@ every A_k is at least the identity: sums of them are well conditioned whatever t
 """
 
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
 from sklearn_lrvb.gaussian.posterior.tails import NU_WITHOUT_ROWS
-from sklearn_lrvb.mixture.model import occupied
+from sklearn_lrvb.mixture.model import Components, occupied, sums_after
+from sklearn_lrvb.mixture.search import counts_after
 from sklearn_lrvb.rows import batches
 
 
-def has_surplus(posterior):
-    """Whether some component has so few rows that it may be one too many.
-
-    It has fewer than P + 1 rows, too few for a covariance matrix of its own, and less than half an equal
-    share of all rows. Where an equal share is less than twice the rows that a covariance needs, P + 1 or, for
-    "spherical", 2, a component with few rows is no sign of a surplus, and an empty one is.
-    """
-    counts, structure = posterior.counts, posterior.structure
-    half_a_share = 0.5 * counts.mean()
-    if half_a_share >= 1 + structure.n_dimensions / structure.power:
-        return bool(counts.min() < min(1 + structure.n_dimensions, half_a_share))
-    return not occupied(counts).all()
-
-
-class ComponentStatistics:
-    """Complete sufficient statistics of all components of a posterior under a conjugate prior.
+class ComponentStatistics(Components):
+    """The components of a posterior, by their complete sufficient statistics under a conjugate prior.
 
     Parameters
     ----------
@@ -55,18 +43,88 @@ class ComponentStatistics:
     """
 
     def __init__(self, posterior):
-        prior, structure = posterior.prior, posterior.structure
-        self._posterior, self._prior, self._structure = posterior, prior, structure
-        whiteners = structure.whiteners(prior.covariance_cholesky)
-        self._means = structure.transformed(whiteners, posterior.centred_means - prior.mean)
-        self._squares = structure.statistic_by_row(self._means.T)
-        covariance_cholesky = structure.composed(whiteners, posterior.covariance_cholesky)
-        self._scatter = posterior.effective_degrees_of_freedom[structure.statistic_axes] * structure.gram(
-            covariance_cholesky
+        super().__init__(posterior)
+        self._prior, self._structure = posterior.prior, posterior.structure
+        self.splits_add_up = self._structure.has_own_precisions
+
+    @property
+    def has_surplus(self):
+        """Whether some component has so few rows that it may be one too many.
+
+        It has fewer than P + 1 rows, too few for a covariance matrix of its own, and less than half an equal
+        share of all rows. Where an equal share is less than twice the rows that a covariance needs, P + 1 or,
+        for "spherical", 2, a component with few rows is no sign of a surplus, and an empty one is.
+        """
+        counts, structure = self._posterior.counts, self._structure
+        half_a_share = 0.5 * counts.mean()
+        if half_a_share >= 1 + structure.n_dimensions / structure.power:
+            return bool(counts.min() < min(1 + structure.n_dimensions, half_a_share))
+        return not occupied(counts).all()
+
+    # Divergences from the prior.
+
+    @property
+    def own_divergences(self):
+        """As of all components. A precision that all share, or degrees of freedom, are not counted."""
+        posterior = self._posterior
+        divergences = posterior.divergences.means
+        if self._structure.has_own_precisions:
+            divergences = divergences + posterior.divergences.precisions
+        if posterior.tails is not None:
+            divergences = divergences + posterior.tails.negative_log_priors()
+        return divergences
+
+    @property
+    def divergence_of_emptied(self):
+        """Contribution of a component without rows to the divergence of q from the prior.
+
+        It is zero, except with independent factors of means and precisions: the factors of the prior are
+        joint, so that no such q equals it. Own degrees of freedom have minus the log of the prior's largest
+        density.
+        """
+        posterior = self._posterior
+        has_own_tails = posterior.tails is not None and posterior.tails.are_per_component
+        if not (self._prior.independent or has_own_tails):
+            return 0.0
+        counts = np.zeros(posterior.n_components)
+        counts[-1] = 0.0 if self._structure.has_own_precisions else posterior.counts.sum()
+        return ComponentStatistics(replace(self.emptied(slice(None)), counts=counts)).own_divergences[0]
+
+    def divergence_of_padding(self, padded):
+        """By how much the divergence of q from the prior grows by one empty component, its weight apart."""
+        divergence, tails = self.divergence_of_emptied, self._posterior.tails
+        if tails is not None:
+            divergence -= tails.negative_log_prior() - padded.tails.negative_log_prior()
+        return divergence
+
+    # Merges.
+
+    @cached_property
+    def _whiteners_of_prior(self):
+        return self._structure.whiteners(self._prior.covariance_cholesky)
+
+    @cached_property
+    def _means(self):
+        """d in the frame of the prior, (K, P)."""
+        return self._structure.transformed(
+            self._whiteners_of_prior, self._posterior.centred_means - self._prior.mean
         )
-        self._log_evidence = self._log_evidence_of_precisions(
-            self._scatter, posterior.effective_degrees_of_freedom
-        )
+
+    @cached_property
+    def _squares(self):
+        return self._structure.statistic_by_row(self._means.T)
+
+    @cached_property
+    def _scatter(self):
+        """A in the frame of the prior, (S, ...)."""
+        structure, posterior = self._structure, self._posterior
+        covariance_cholesky = structure.composed(self._whiteners_of_prior, posterior.covariance_cholesky)
+        freedom = posterior.effective_degrees_of_freedom[structure.statistic_axes]
+        return freedom * structure.gram(covariance_cholesky)
+
+    @cached_property
+    def _log_evidence(self):
+        return self._log_evidence_of_precisions(self._scatter, self._posterior.effective_degrees_of_freedom)
 
     def merge_gains(self, merges):
         """Gain of the lower bound by each merge, without the entropy of the assignments that is lost.
@@ -104,19 +162,6 @@ class ComponentStatistics:
             freedom = np.repeat(self._posterior.effective_degrees_of_freedom, len(merges))
             gains += self._log_evidence_of_precisions(self._scatter + between, freedom) - self._log_evidence
         return gains + self.gains_of_weights(self.counts_after(merges), self._posterior.label_counts)
-
-    def counts_after(self, merges):
-        """Counts of the labels after disjoint merges, (n, m, 2) -> (n, L)."""
-        return _sums_after(self._posterior.label_counts, merges)
-
-    def gains_of_weights(self, counts, present):
-        """Changes of log Z_w from present counts to others, both in their best order: (..., L) -> (...)."""
-        weights = self._prior.weights
-        after, before = (
-            weights.log_evidence(np.take_along_axis(of, weights.best_order(of), axis=-1))
-            for of in (counts, present)
-        )
-        return after - before
 
     def _log_evidence_of_precisions(self, scatter, effective_degrees_of_freedom):
         """log Z(c, A), NaN where A is singular to working precision: (n, ...), (n,) -> (n,)."""
@@ -183,75 +228,56 @@ class ComponentStatistics:
             return after
         nu = posterior.tails.merged(posterior.counts, pairs)[0]
         tails = posterior.tails.replaced(first, nu).replaced(second, NU_WITHOUT_ROWS)
-        return replace(after, scale_sums=_sums_after(posterior.scale_sums, pairs[None])[0], tails=tails)
+        return replace(after, scale_sums=sums_after(posterior.scale_sums, pairs[None])[0], tails=tails)
 
+    # Components at their prior, and in two parts.
 
-def _sums_after(sums, merges):
-    """Sums over the rows of every label after disjoint merges, (n, m, 2) -> (n, ...)."""
-    after = np.repeat(sums[None], len(merges), axis=0)
-    rows, (first, second) = np.arange(len(merges))[:, None], np.moveaxis(merges, -1, 0)
-    after[rows, first] += after[rows, second]
-    after[rows, second] = 0.0
-    return after
+    def emptied(self, components):
+        """q with the means and precisions of some components at their prior, and the counts as they were.
 
+        A precision that all components share stays.
+        """
+        posterior, prior = self._posterior, self._prior
+        centred_means, covariance_cholesky = posterior.centred_means.copy(), posterior.covariance_cholesky
+        centred_means[components] = prior.mean
+        if self._structure.has_own_precisions:
+            covariance_cholesky = covariance_cholesky.copy()
+            covariance_cholesky[components] = _prior_cholesky(prior)
+        after = replace(posterior, centred_means=centred_means, covariance_cholesky=covariance_cholesky)
+        if posterior.tails is None:
+            return after
+        scale_sums = posterior.scale_sums.copy()
+        scale_sums[components] = 0.0
+        tails = posterior.tails.replaced(components, NU_WITHOUT_ROWS)
+        return replace(after, scale_sums=scale_sums, tails=tails)
 
-def emptied(posterior, components):
-    """q with the means and precisions of some components at their prior, and the counts as they were.
+    def after_split(self, split, second):
+        """As of all components. Those that share a precision take that of the two parts."""
+        posterior, parts = self._posterior, split.halves
+        centred_means, covariance_cholesky = posterior.centred_means.copy(), parts.covariance_cholesky
+        both = [split.component, second]
+        centred_means[both] = parts.centred_means
+        if self._structure.has_own_precisions:
+            covariance_cholesky = posterior.covariance_cholesky.copy()
+            covariance_cholesky[both] = parts.covariance_cholesky
+        scale_sums, tails = posterior.scale_sums, posterior.tails
+        if tails is not None:
+            scale_sums = scale_sums.copy()
+            scale_sums[both] = scale_sums[split.component] * parts.scale_sums / parts.scale_sums.sum()
+            tails = tails.replaced(second, tails.nu[split.component])
+        return replace(
+            posterior,
+            counts=counts_after(split, second, posterior.counts[None])[0],
+            centred_means=centred_means,
+            covariance_cholesky=covariance_cholesky,
+            scale_sums=scale_sums,
+            tails=tails,
+        )
 
-    A precision that all components share stays.
-
-    Parameters
-    ----------
-    components : index of components
-    """
-    prior, structure = posterior.prior, posterior.structure
-    centred_means, covariance_cholesky = posterior.centred_means.copy(), posterior.covariance_cholesky
-    centred_means[components] = prior.mean
-    if structure.has_own_precisions:
-        covariance_cholesky = covariance_cholesky.copy()
-        covariance_cholesky[components] = _prior_cholesky(prior)
-    after = replace(posterior, centred_means=centred_means, covariance_cholesky=covariance_cholesky)
-    if posterior.tails is None:
-        return after
-    scale_sums = posterior.scale_sums.copy()
-    scale_sums[components] = 0.0
-    return replace(after, scale_sums=scale_sums, tails=posterior.tails.replaced(components, NU_WITHOUT_ROWS))
-
-
-def divergence_of_emptied(posterior):
-    """Contribution of a component without rows to the divergence of q from the prior.
-
-    It is zero, except with independent factors of means and precisions: the factors of the prior are joint,
-    so that no such q equals it. Own degrees of freedom have minus the log of the prior's largest density.
-    """
-    has_own_tails = posterior.tails is not None and posterior.tails.are_per_component
-    if not (posterior.prior.independent or has_own_tails):
-        return 0.0
-    n_components = posterior.n_components
-    counts = np.zeros(n_components)
-    counts[-1] = 0.0 if posterior.structure.has_own_precisions else posterior.counts.sum()
-    return own_divergences(replace(emptied(posterior, slice(None)), counts=counts))[0]
-
-
-def divergence_of_padding(posterior, padded):
-    """By how much the divergence of q from the prior grows by one empty component, its weight apart."""
-    divergence = divergence_of_emptied(posterior)
-    if posterior.tails is not None:
-        divergence -= posterior.tails.negative_log_prior() - padded.tails.negative_log_prior()
-    return divergence
-
-
-def own_divergences(posterior):
-    """Contributions of what is every component's own to the divergence from the prior, (K,).
-
-    A precision that all components share, or degrees of freedom, are not counted.
-    """
-    of_components = posterior.divergences.means
-    if posterior.structure.has_own_precisions:
-        of_components = of_components + posterior.divergences.precisions
-    if posterior.tails is not None:
-        of_components = of_components + posterior.tails.negative_log_priors()
-    return of_components
+    def on_trial(self, component):
+        """The posterior after a merge into one component, whose fitted degrees of freedom begin low."""
+        posterior, tails = self._posterior, self._posterior.tails
+        return posterior if tails is None else replace(posterior, tails=tails.heavier(component))
 
 
 def _prior_cholesky(prior):

@@ -377,6 +377,7 @@ class Completion:
     ----------
     rows : Rows
     needs_matrix : bool, whether covariances of pairs of columns are asked for
+    model : MixtureModel
 
     Attributes
     ----------
@@ -384,13 +385,14 @@ class Completion:
     mean : (P,), measured from the rows' origin
     """
 
-    def __init__(self, rows, needs_matrix):
-        self._rows, self._needs_matrix = rows, needs_matrix
+    def __init__(self, rows, needs_matrix, model):
+        self._rows, self._needs_matrix, self._model = rows, needs_matrix, model
 
     @cached_property
     def posterior(self):
         is_wide = self._rows.n_features > _MAX_FEATURES
-        start = _columns_alone(self._rows, "diag" if is_wide and not self._needs_matrix else "full")
+        covariance_type = "diag" if is_wide and not self._needs_matrix else "full"
+        start = _columns_alone(self._rows, covariance_type, self._model)
         return _fitted(self._rows, start, _LEAST_GAIN_BEYOND if is_wide else _LEAST_GAIN)
 
     @property
@@ -453,7 +455,7 @@ def _completed_values(posterior, block):
     return np.where(block.seen > 0, block.rows, filled + posterior.centred_means[0][:, None])
 
 
-def _columns_alone(rows, covariance_type):
+def _columns_alone(rows, covariance_type, model):
     """The columns' means and variances, as a posterior."""
     n_features = rows.n_features
     variances = np.maximum(rows.variances, np.square(_ROUNDING * rows.origin))
@@ -461,6 +463,7 @@ def _columns_alone(rows, covariance_type):
     structure = COVARIANCE_STRUCTURES[covariance_type](1, n_features)
     factors = structure.diagonal_factors(np.sqrt(variances))
     prior = MixturePrior(
+        model=model,
         weights=DirichletWeights(1.0, 1),
         structure=structure,
         mean_precision=_MEAN_PRECISION,
@@ -478,7 +481,7 @@ def _fitted(rows, posterior, least_gain):
     """The posterior at the end of accelerated sweeps, where one would gain less than that for every row."""
     acceleration, result = Acceleration(), e_step(rows, posterior)
     for _ in range(_MAX_STEPS):
-        distance = posterior.deviation(posterior.residual(result.moments))
+        distance = posterior.distance(result.moments)
         if 0.5 * distance**2 < least_gain * rows.total_weight:
             break
         acceleration.record(distance)

@@ -34,7 +34,6 @@ from sklearn_lrvb.gaussian.e_step.frames import (
     CommonFrame,
     OwnFrames,
     OwnRows,
-    expected_features,
     frames_of,
     scale_directions,
 )
@@ -251,8 +250,12 @@ def from_own_frames(rows, posterior, hidden_values=True, pairs=()):
 
 def _add_blocks(missing, structure, blocks):
     """Write the blocks of components into G where it is zero: (K, K, F, F)."""
-    index = structure.coefficient_index.ravel()
-    missing[np.ix_(index, index)] = blocks.swapaxes(1, 2).reshape(len(index), -1)
+    by_feature = blocks.swapaxes(1, 2)  # (K, F, K, F)
+    places = structure.feature_places
+    for own, rows in places:
+        for other, columns in places:
+            size = rows.stop - rows.start, columns.stop - columns.start
+            missing[rows, columns] = by_feature[:, own, :, other].reshape(size)
     if structure.n_tails == 1:  # All components share this coefficient.
         index, tail = structure.coefficient_index, structure.n_coefficients - 1
         of_tail = blocks[..., -1].sum(axis=1)
@@ -360,7 +363,7 @@ class _SumsInOwnFrames:
         sums = np.zeros((n_components, size, size))
         for k, own in enumerate(sums):
             some, weights = self._ambiguous(counted, r, information, k, n_components)
-            rooted = expected_features(posterior, framed.selected(some), k) * np.sqrt(weights)
+            rooted = self._frames.features(framed.selected(some), k) * np.sqrt(weights)
             np.matmul(rooted, rooted.T, out=own)
         return sums
 
@@ -368,15 +371,16 @@ class _SumsInOwnFrames:
         """G of some rows by its blocks of components, for own precisions: (K, K, F, F)."""
         n_components, size = self._posterior.n_components, self._posterior.structure.n_component_features
         blocks = np.zeros((n_components, n_components, size, size))
-        ambiguous = np.unique(np.concatenate([some for _, _, some, _ in pairs]))
+        is_ambiguous = np.zeros(framed.n_rows, dtype=bool)
+        for _, _, some, _ in pairs:
+            is_ambiguous[some] = True
+        ambiguous, number = np.flatnonzero(is_ambiguous), np.cumsum(is_ambiguous) - 1
         rows = framed.selected(ambiguous)
         # Row by row, (n, F), so that picking some rows reads memory in order.
-        features = [
-            np.ascontiguousarray(expected_features(self._posterior, rows, k).T) for k in range(n_components)
-        ]
+        features = [np.ascontiguousarray(self._frames.features(rows, k).T) for k in range(n_components)]
         within = np.zeros((n_components, len(ambiguous)))
         for k, l, some, weights in pairs:
-            place = np.searchsorted(ambiguous, some)
+            place = number[some]
             within[k, place] += weights
             within[l, place] += weights
             weighted = features[k].take(place, axis=0) * -weights[:, None]
@@ -394,7 +398,7 @@ class _SumsInOwnFrames:
         is_shared = (index == index[0]).all(axis=0)
         for k, l, some, weights in pairs:
             rows = framed.selected(some)
-            own, other = (expected_features(self._posterior, rows, component) for component in (k, l))
+            own, other = (self._frames.features(rows, component) for component in (k, l))
             own[is_shared] -= other[is_shared]
             difference = np.concatenate([own, -other[~is_shared]])
             difference *= np.sqrt(weights)

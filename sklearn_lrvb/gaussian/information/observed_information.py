@@ -31,96 +31,14 @@ from sklearn_lrvb.gaussian.information.missing_information import (
 )
 from sklearn_lrvb.linear_response.complete_information import CompleteInformation
 from sklearn_lrvb.linear_response.observed_information import MAX_DENSE_SIZE, SolverCosts
-from sklearn_lrvb.linear_response.solvers import DualInformation, MatrixFreeInformation, PrimalInformation
+from sklearn_lrvb.linear_response.solvers import (
+    DualInformation,
+    MatrixFreeInformation,
+    PrimalInformation,
+    information_from_arrays,
+)
+from sklearn_lrvb.mixture.model import MixtureInformation
 from sklearn_lrvb.symmetric_matrices import round_off
-
-
-def complete_information(posterior, quadratic_information=None):
-    """R^-1 (paper, Equation 11 without latent variables).
-
-    Parameters
-    ----------
-    posterior : VariationalPosterior
-    quadratic_information : (S,), default c
-        Information of the precision groups. With the degrees of freedom nu in place of c, R is the covariance
-        of q itself.
-    """
-    if quadratic_information is None:
-        quadratic_information = posterior.effective_degrees_of_freedom
-    n_labels = posterior.n_labels
-    diagonal = posterior.complete_information(quadratic_information)
-    root = np.concatenate([np.ones(n_labels), 1.0 / np.sqrt(diagonal)])
-    return CompleteInformation(np.arange(n_labels), posterior.intercept_root, root)
-
-
-def mean_field_information(posterior):
-    """R^-1 with the degrees of freedom of q itself: the inverse of the coefficients' covariance under q."""
-    return complete_information(posterior, posterior.degrees_of_freedom)
-
-
-def missing_columns(rows, posterior):
-    """A root of G with few columns, for some rows: RowColumns; None where holes or scales hide more."""
-    return None if rows.has_holes or posterior.has_scales else RowColumns.of_rows(rows, posterior)
-
-
-def missing_information_of_few(rows, posterior):
-    """G of some rows, (D, D)."""
-    return missing_information(rows, posterior, [from_own_frames])
-
-
-def parts_of_direction(targets, direction):
-    """Where a direction of coefficients (D,) mostly points: name of a target, shares of labels (L,)."""
-    structure = targets.posterior.structure
-    intercepts, linear, quadratic = (np.square(block) for block in structure.split(direction))
-    totals = {"intercept": intercepts.sum(), "linear": linear.sum(), "quadratic": quadratic.sum()}
-    kind = next(target.name for target in targets.theta if target.block == max(totals, key=totals.get))
-    share = intercepts + linear.sum(axis=1)
-    if structure.has_own_precisions:
-        share += quadratic.sum(axis=1)
-    return kind, share
-
-
-def observed_information(rows, posterior, e_step_result, n_targets=1, solver=None, hidden_values=True):
-    """M = R^-1 - G at the posterior, with the cheapest solver for ``n_targets`` solutions.
-
-    Parameters
-    ----------
-    rows : Rows
-    posterior : VariationalPosterior
-    e_step_result : EStepResult at the posterior
-    n_targets : int, number of right-hand sides that will be solved for
-    solver : {"primal", "dual", "matrix_free"} or None
-        Overrules the cost model. Rows with holes have no "dual" for precision matrices, nor have rows with
-        scales: all of them lose information, however certain their labels are.
-    hidden_values : bool, default=True
-        Whether G has the information that holes hide, besides that of unknown labels and scales.
-
-    Returns
-    -------
-    information : ObservedInformation of size D; with "matrix_free" it keeps a reference to the rows
-    """
-    structure = posterior.structure
-    if solver == "dual" and structure.has_scales:
-        raise ValueError(
-            "Student's t components have no dual solver: every row loses information by its unknown scale. "
-            "Use solver='primal' or 'matrix_free'."
-        )
-    chosen = solver or solver_costs(rows, posterior, e_step_result).cheapest(n_targets)
-    complete = complete_information(posterior)
-    if chosen == "dual":
-        columns = RowColumns.of_rows(rows, posterior, hidden_values)
-        if columns.shares is None or columns.shares.min() > round_off(len(complete)):
-            return DualInformation(complete, columns, columns.shares)
-        # M is not positive definite, which the other solvers can say more of.
-        chosen = "primal" if len(complete) <= MAX_DENSE_SIZE else "matrix_free"
-    if chosen == "primal":
-        passes = _pass_costs(rows, structure)
-        costs = _costs_of_matrix(rows, structure, e_step_result.n_ambiguous_pairs, passes)
-        ways = sorted(costs, key=costs.__getitem__)
-        return PrimalInformation(complete, missing_information(rows, posterior, ways, hidden_values))
-    product = functools.partial(missing_information_product, rows, posterior, hidden_values=hidden_values)
-    return MatrixFreeInformation(complete, product)
-
 
 # Cost of a pass in the components' own frames, for each row and component. All costs of passes were measured
 # on 77 models, from 150 to 20,000 rows, 1 to 300 features and 2 to 10 components.
@@ -184,46 +102,6 @@ def _pass_costs(rows, structure):
     return own, rows.n_samples * per_row + _FLOPS_PER_PASS
 
 
-def solver_costs(rows, posterior, e_step_result):
-    """Costs of the solvers of the observed information: SolverCosts.
-
-    Parameters
-    ----------
-    rows : Rows
-    posterior : VariationalPosterior
-    e_step_result : EStepResult
-    """
-    structure = posterior.structure
-    n_components = structure.n_components
-    n_columns = int(_COLUMNS_PER_ALTERNATIVE * e_step_result.n_alternatives)
-    if (rows.has_holes and structure.is_matrix) or structure.has_scales:
-        n_columns = _NO_COLUMNS
-    n_kernels = n_components**2 if structure.shares_precision else n_components
-    per_kernel_entry = 2 * structure.n_features + _FLOPS_PER_KERNEL_ENTRY
-    kernel = n_kernels * n_columns**2 * per_kernel_entry + _FLOPS_PER_KERNEL
-    passes = _pass_costs(rows, structure)
-    of_matrix = min(_costs_of_matrix(rows, structure, e_step_result.n_ambiguous_pairs, passes).values())
-    return SolverCosts(
-        n_coefficients=structure.n_coefficients,
-        n_columns=n_columns,
-        gram=of_matrix + _FLOPS_PER_ENTRY * structure.n_coefficients**2 + _FLOPS_PER_MATRIX,
-        kernel=kernel + passes[0],
-        product=_PASSES_PER_PRODUCT * passes[1],
-        n_numbers_per_column=n_components * structure.n_features,
-    )
-
-
-def newton_price(rows, posterior, e_step_result):
-    """The cheapest solver for a Newton step, and what the step costs with it in sweeps: str, float.
-
-    Parameters are those of `solver_costs`.
-    """
-    costs = solver_costs(rows, posterior, e_step_result).newton_costs()
-    solver = min(costs, key=costs.get)
-    sweep = _pass_costs(rows, posterior.structure)[1] + _FLOPS_PER_M_STEP
-    return solver, costs[solver] / sweep
-
-
 def _costs_of_matrix(rows, structure, n_pair_rows, passes):
     """Costs of the ways to form the missing information: dict by function. ``passes`` are `_pass_costs`."""
     n_components, n_component_features = structure.n_components, structure.n_component_features
@@ -259,3 +137,83 @@ def _costs_of_matrix(rows, structure, n_pair_rows, passes):
         maps += 2 * structure.n_coefficients * size * (structure.n_coefficients + size)
         costs[from_monomials] = in_cheaper + rows.n_samples * per_row + maps
     return costs
+
+
+class GaussianInformation(MixtureInformation):
+    """The informations at a posterior of normal components (paper, Equation 11)."""
+
+    @property
+    def complete(self):
+        return self._inverse_covariance(self.posterior.effective_degrees_of_freedom)
+
+    @property
+    def mean_field(self):
+        """R^-1 with q's own degrees of freedom: the inverse covariance of the coefficients under q."""
+        return self._inverse_covariance(self.posterior.degrees_of_freedom)
+
+    def _inverse_covariance(self, quadratic_information):
+        """R^-1, given the information of the precision groups, (S,)."""
+        n_labels = self.posterior.n_labels
+        diagonal = self.posterior.complete_information(quadratic_information)
+        of_intercepts = slice(n_labels), self.posterior.intercept_root[None]
+        of_others = slice(n_labels, n_labels + len(diagonal)), 1.0 / np.sqrt(diagonal)[:, None, None]
+        return CompleteInformation([of_intercepts, of_others])
+
+    def observed(self, rows, result, n_targets=1, solver=None, hidden_values=True):
+        """As of every mixture. Rows that miss values have no "dual" solver for precision matrices, nor have
+        rows with scales: all of them lose information, however certain their labels are.
+        """
+        posterior, structure = self.posterior, self.posterior.structure
+        if solver == "dual" and structure.has_scales:
+            raise ValueError(
+                "Student's t components have no dual solver: every row loses information by its unknown "
+                "scale. Use solver='primal' or 'matrix_free'."
+            )
+        chosen = solver or self.costs(rows, result).cheapest(n_targets)
+        complete = self.complete
+        if chosen == "dual":
+            columns = RowColumns.of_rows(rows, posterior, hidden_values)
+            if columns.shares is None or columns.shares.min() > round_off(len(complete)):
+                return DualInformation(complete, columns, columns.shares)
+            # M is not positive definite, which the other solvers can say more of.
+            chosen = "primal" if len(complete) <= MAX_DENSE_SIZE else "matrix_free"
+        if chosen == "primal":
+            passes = _pass_costs(rows, structure)
+            costs = _costs_of_matrix(rows, structure, result.n_ambiguous_pairs, passes)
+            ways = sorted(costs, key=costs.__getitem__)
+            return PrimalInformation(complete, missing_information(rows, posterior, ways, hidden_values))
+        product = functools.partial(missing_information_product, rows, posterior, hidden_values=hidden_values)
+        return MatrixFreeInformation(complete, product)
+
+    def from_arrays(self, arrays):
+        columns = functools.partial(RowColumns.from_arrays, self.posterior)
+        return information_from_arrays(self.complete, arrays, columns)
+
+    def missing(self, rows):
+        return missing_information(rows, self.posterior, [from_own_frames])
+
+    def missing_columns(self, rows):
+        """A root of G with few columns: RowColumns; None where missing values or scales hide more."""
+        is_simple = not (rows.has_holes or self.posterior.has_scales)
+        return RowColumns.of_rows(rows, self.posterior) if is_simple else None
+
+    def costs(self, rows, result):
+        structure = self.posterior.structure
+        n_components = structure.n_components
+        n_columns = int(_COLUMNS_PER_ALTERNATIVE * result.n_alternatives)
+        if (rows.has_holes and structure.is_matrix) or structure.has_scales:
+            n_columns = _NO_COLUMNS
+        n_kernels = n_components**2 if structure.shares_precision else n_components
+        per_kernel_entry = 2 * structure.n_features + _FLOPS_PER_KERNEL_ENTRY
+        kernel = n_kernels * n_columns**2 * per_kernel_entry + _FLOPS_PER_KERNEL
+        passes = _pass_costs(rows, structure)
+        of_matrix = min(_costs_of_matrix(rows, structure, result.n_ambiguous_pairs, passes).values())
+        return SolverCosts(
+            n_coefficients=structure.n_coefficients,
+            n_columns=n_columns,
+            gram=of_matrix + _FLOPS_PER_ENTRY * structure.n_coefficients**2 + _FLOPS_PER_MATRIX,
+            kernel=kernel + passes[0],
+            product=_PASSES_PER_PRODUCT * passes[1],
+            sweep=passes[1] + _FLOPS_PER_M_STEP,
+            n_numbers_per_column=n_components * structure.n_features,
+        )

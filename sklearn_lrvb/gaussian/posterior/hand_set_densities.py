@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 
 from sklearn_lrvb.gaussian.posterior.variational_posterior import Expectations
-from sklearn_lrvb.mixture.model import OfModel
 
 
 @dataclass
-class HandSetDensities(OfModel):
+class HandSetDensities:
     """Expected log densities from arrays that were set by hand, each used as it is.
 
     They take the place of a `VariationalPosterior` where rows are predicted and scored, and have the
@@ -19,6 +18,7 @@ class HandSetDensities(OfModel):
 
     Parameters
     ----------
+    model : MixtureModel
     structure : CovarianceStructure
     reg_covar : float, variance of known noise on every coordinate
     centred_means : (K, P), measured from the mixture's origin
@@ -34,6 +34,7 @@ class HandSetDensities(OfModel):
     expectations : Expectations of the weights and of the log densities
     """
 
+    model: Any
     structure: Any
     reg_covar: float
     centred_means: np.ndarray

@@ -19,10 +19,9 @@ an independent shift of the intercept, with the variance
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
-
-from sklearn_lrvb.mixture.model import OfModel
 
 
 @dataclass(frozen=True)
@@ -73,11 +72,12 @@ NO_COMPLEMENT = Complement()  # Rows that are not projected have this one.
 
 
 @dataclass
-class MixturePrior(OfModel):
+class MixturePrior:
     """The prior, the factorization of q and the known noise; nothing of it changes.
 
     Parameters
     ----------
+    model : MixtureModel
     weights : weight prior (`weight_priors`)
     structure : covariance structure (`covariance_structures`)
     mean_precision : float, b0; 0 under the flat prior
@@ -99,11 +99,21 @@ class MixturePrior(OfModel):
 
     Attributes
     ----------
+    numbers : tuple of str, the names of the hyperparameters
     flat : bool, whether the prior is improper: constant in mu, Lambda and log pi
     is_projected : bool, whether rows and means are projections onto a subspace
+    mean_precisions : (K,), b0 of every component
     freedom_kept : int, nu - c: what independent factors of the means leave to the Wishart factors, or 0
     """
 
+    numbers: ClassVar[tuple[str, ...]] = (
+        "weight_concentration_prior",
+        "mean_precision_prior",
+        "degrees_of_freedom_prior",
+        "covariance_prior",
+    )
+
+    model: object
     weights: object
     structure: object
     mean_precision: float
@@ -121,6 +131,7 @@ class MixturePrior(OfModel):
     def __post_init__(self):
         self.flat = self.mean_precision == 0
         self.is_projected = self.complement.n_directions > 0
+        self.mean_precisions = np.full(self.structure.n_components, self.mean_precision)
         self.freedom_kept = self.structure.wisharts.freedom_of_means if self.independent else 0
 
     @cached_property

@@ -16,6 +16,7 @@ the features h (`covariance_structures`), in which Newton's step is R^-1 M^-1 (E
 complete information and M the observed one (`information.observed_information`).
 """
 
+import math
 import operator
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -30,7 +31,7 @@ from sklearn_lrvb.gaussian.posterior.degenerate_components import (
 )
 from sklearn_lrvb.gaussian.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian.posterior.tails import StudentTails
-from sklearn_lrvb.mixture.model import DegenerateComponentError, OfModel
+from sklearn_lrvb.mixture.model import DegenerateComponentError
 from sklearn_lrvb.symmetric_matrices import cholesky_equilibrated
 
 _LOG_2_PI = np.log(2.0 * np.pi)
@@ -42,7 +43,7 @@ _EMPTY_COUNT = 1e-6
 NO_COUNTS = np.zeros(0)  # Those of the background where there is none.
 
 
-@dataclass(frozen=True)
+@dataclass
 class Moments:
     """Weighted moments of rows in every component's frame.
 
@@ -82,7 +83,7 @@ def log_normal_constant(expected_log_determinant, mean_precision, n_dimensions):
     return 0.5 * (expected_log_determinant - n_dimensions * (_LOG_2_PI + 1.0 / mean_precision))
 
 
-@dataclass(frozen=True)
+@dataclass
 class Expectations:
     """Expectations under q that the log densities of rows are made of.
 
@@ -123,20 +124,19 @@ class Expectations:
         )
         of_normal = log_normal_constant(expected, posterior.mean_precision, structure.n_dimensions)
         distances = structure.n_dimensions / posterior.mean_precision + posterior.reg_covar * precision_trace
-        of_components, of_background = np.split(log_weights, [structure.n_components])
-        if structure.has_background:
-            of_background = of_background + posterior.background.log_density
+        constants = log_weights[: structure.n_components]
         if structure.has_scales:
-            constants = of_components + 0.5 * expected
+            constants = constants + 0.5 * expected
         else:
-            constants = of_components + of_normal - 0.5 * (posterior.reg_covar * precision_trace)
-        constants = np.concatenate([constants, of_background])
+            constants = constants + of_normal - 0.5 * (posterior.reg_covar * precision_trace)
+        if structure.has_background:
+            constants = np.append(constants, log_weights[-1] + posterior.background.log_density)
         return cls(
             log_weights, expected, log_det_covariances, constants, distances, digamma, log_det_inverse_scale
         )
 
 
-@dataclass(frozen=True)
+@dataclass
 class Divergences:
     """KL(q || prior) in nats, by what contributes to it; a flat prior's density counts as 1.
 
@@ -155,7 +155,7 @@ class Divergences:
 
 
 @dataclass(eq=False)
-class VariationalPosterior(OfModel):
+class VariationalPosterior:
     """q, given the expected counts, the means and the components' frames; nothing of it changes.
 
     One q is equal to itself alone, whatever the numbers of another.
@@ -172,6 +172,7 @@ class VariationalPosterior(OfModel):
 
     Attributes
     ----------
+    model : MixtureModel, of the prior
     structure : CovarianceStructure, of the prior
     reg_covar : float, variance of known noise on every coordinate of x
     background : Background or None, of the prior
@@ -195,7 +196,7 @@ class VariationalPosterior(OfModel):
 
     def __post_init__(self):
         prior, structure = self.prior, self.prior.structure
-        self.structure, self.reg_covar = structure, prior.reg_covar
+        self.model, self.structure, self.reg_covar = prior.model, structure, prior.reg_covar
         self.background, self.has_scales = prior.background, self.tails is not None
         self.n_components, self.n_features = self.centred_means.shape
         self.n_labels, self.n_coefficients = structure.n_labels, structure.n_coefficients
@@ -255,7 +256,7 @@ class VariationalPosterior(OfModel):
     @cached_property
     def noise(self):
         """reg_covar s(W W'), what the known noise on x adds to s(y) of a row, (S, ...)."""
-        return self.reg_covar * self.structure.power * self.structure.gram(self.whiteners)
+        return (self.reg_covar * self.structure.power) * self.structure.gram(self.whiteners)
 
     @cached_property
     def second_moment_origin(self):
@@ -320,10 +321,12 @@ class VariationalPosterior(OfModel):
         else:
             ratio = self.mean_precision / prior.mean_precision
             squared_distances = np.einsum("kp,kp->k", self.whitened_prior_mean, self.whitened_prior_mean)
-            means = n_dimensions / ratio + prior.mean_precision * squared_distances
-            of_determinants = in_q - expected.log_det_precisions
-            means = 0.5 * (n_dimensions * (np.log(ratio) - 1.0) + of_determinants + means)
-            of_scales = structure.scale_divergences(self.whitened_prior_root / np.sqrt(nu_0))
+            means = n_dimensions * (np.log(ratio) - 1.0 + 1.0 / ratio)
+            means += prior.mean_precision * squared_distances
+            if prior.independent:
+                means += in_q - expected.log_det_precisions
+            means *= 0.5
+            of_scales = structure.scale_divergences(self.whitened_prior_root * (1.0 / math.sqrt(nu_0)))
             if prior.is_projected:
                 of_scales += prior.complement.scale_divergence(self.complement_variance, nu_0)
             precisions = factors.kl_divergence(nu, expected.digamma, nu_0, of_scales)
@@ -332,6 +335,25 @@ class VariationalPosterior(OfModel):
         if self.tails is not None:
             total += self.tails.negative_log_prior()
         return Divergences(of_weights, means, precisions, total)
+
+    @property
+    def described(self):
+        """The size of the mixture in words."""
+        return f"{self.n_components} components in {self.n_features} features"
+
+    def n_coefficients_with(self, n_components):
+        """D of a mixture of so many components of the same type, an int."""
+        return self.structure.resized(n_components).n_coefficients
+
+    @property
+    def is_exact_alone(self):
+        """Whether q of a single component is the exact posterior, so that the lower bound is the evidence."""
+        return not (self.structure.has_background or self.structure.n_tails)
+
+    @property
+    def products_per_row(self):
+        """About how many multiplications the log densities of a row take under one draw."""
+        return self.n_components * self.structure.n_component_features
 
     @property
     def log_volume(self):
@@ -351,15 +373,21 @@ class VariationalPosterior(OfModel):
     def intercept_excess(self):
         """C, the contribution of log|Lambda| and tau_k to the covariance of the intercepts, (L, L)."""
         structure = self.structure
-        variance = 0.25 * structure.wisharts.log_determinant_excess_variance(self.degrees_of_freedom)
+        excess = structure.between_components(self._excess_of_groups)
+        if not structure.has_scales:  # There it is the variance of the scales' coefficients.
+            of_means = 0.5 * structure.n_dimensions / np.square(self.mean_precision)
+            excess.flat[:: self.n_components + 1] += of_means
+        return np.pad(excess, (0, 1)) if structure.has_background else excess
+
+    @cached_property
+    def _excess_of_groups(self):
+        """What log|Lambda| contributes to the covariance of the intercepts of a group's components, (S,)."""
+        variance = 0.25 * self.structure.wisharts.log_determinant_excess_variance(self.degrees_of_freedom)
         if self.prior.is_projected:
             variance += self.prior.complement.intercept_variance(
                 self.complement_variance, self.effective_degrees_of_freedom
             )
-        shared = structure.between_components(variance)
-        if not structure.has_scales:  # There it is the variance of the scales' coefficients.
-            np.einsum("kk->k", shared)[...] += 0.5 * structure.n_dimensions / np.square(self.mean_precision)
-        return np.pad(shared, (0, len(self.background_counts)))
+        return variance
 
     @cached_property
     def intercept_root(self):
@@ -384,24 +412,28 @@ class VariationalPosterior(OfModel):
         """Moments of rows, completed by the known noise on x."""
         if not self.reg_covar:
             return moments
+        return replace(moments, second=moments.second + self._noise_of_rows(moments))
+
+    def _noise_of_rows(self, moments):
+        """What the known noise on x adds to the second moments of rows, (S, ...)."""
         n_rows = self.structure.per_group(moments.mean_counts(self.n_components))
-        n_rows = n_rows[self.structure.statistic_axes]
-        return replace(moments, second=moments.second + n_rows * self.noise)
+        return n_rows[self.structure.statistic_axes] * self.noise
 
     @cached_property
     def second_moments_of_prior(self):
         """What the prior adds to the second moments in the precision groups' frames, (S, ...)."""
         if self.prior.flat:
             return np.zeros_like(self.covariance_cholesky)
-        weights = np.full(self.n_components, self.prior.mean_precision)
-        of_means = self.structure.sum_of_squares(self.whitened_prior_mean, weights)
+        of_means = self.structure.sum_of_squares(self.whitened_prior_mean, self.prior.mean_precisions)
         return self.structure.gram(self.whitened_prior_root) + of_means
 
     def with_prior(self, moments):
         """Moments of the data, completed by the known noise on x and by the prior."""
-        of_rows = self.with_noise(moments)
-        first = of_rows.first + self.prior.mean_precision * self.whitened_prior_mean
-        return replace(of_rows, first=first, second=of_rows.second + self.second_moments_of_prior)
+        first = moments.first + self.prior.mean_precision * self.whitened_prior_mean
+        second = moments.second + self.second_moments_of_prior
+        if self.reg_covar:
+            second += self._noise_of_rows(moments)
+        return Moments(moments.counts, first, second, moments.scale_sums, moments.log_scale_sums)
 
     def padded(self, prior):
         """The same components, and empty ones after them: as many as a prior has in all.
@@ -433,33 +465,37 @@ class VariationalPosterior(OfModel):
             Where a component has no points or too few for a proper precision under the flat prior, or its
             covariance is singular to working precision.
         """
-        prior, structure = self.prior, self.structure
-        counts, background_counts = np.split(moments.counts, [self.n_components])
-        least = _EMPTY_COUNT if prior.flat else 0.0
-        is_empty = ~((counts >= least) & (moments.mean_counts(self.n_components) >= least))
-        _refuse(is_empty, empty_component_message, counts, prior)
-        # What follows from the counts alone is here as it is after the step.
-        after = replace(self, counts=counts, background_counts=background_counts.copy())
-        if self.tails is not None:
-            tails, sums = self.tails, moments.log_scale_sums
-            tails = tails if sums is None else tails.updated(counts, sums)
-            after = replace(after, scale_sums=moments.scale_sums, tails=tails)
+        prior, structure, tails = self.prior, self.structure, self.tails
+        counts, mean_counts = moments.counts[: self.n_components], moments.mean_counts(self.n_components)
         if prior.flat:
-            nu = after.degrees_of_freedom
-            is_proper = structure.wisharts.is_proper(after.effective_degrees_of_freedom, nu)
-            _refuse(~is_proper, improper_precision_message, counts, prior)
-        shift = moments.first / after.mean_precision[:, None]
-        scatter = moments.second - structure.sum_of_squares(shift, after.mean_precision)
-        freedom = after.effective_degrees_of_freedom[structure.statistic_axes]
-        factors = structure.cholesky(scatter / freedom)
+            has_rows = (counts >= _EMPTY_COUNT) & (mean_counts >= _EMPTY_COUNT)
+            _require(has_rows, empty_component_message, counts, prior)
+        if moments.log_scale_sums is not None:
+            tails = tails.updated(counts, moments.log_scale_sums)
+        freedom = prior.degrees_of_freedom + structure.power * structure.per_group(counts)
+        if prior.flat:
+            is_proper = structure.wisharts.is_proper(freedom, freedom + prior.freedom_kept)
+            _require(is_proper, improper_precision_message, counts, prior)
+        mean_precision = prior.mean_precision + mean_counts
+        shift = moments.first / mean_precision[:, None]
+        scatter = moments.second - structure.sum_of_squares(shift, mean_precision)
+        factors = structure.cholesky(scatter / freedom[structure.statistic_axes])
         # A failed factorization is NaN.
-        _refuse(np.isnan(factors.reshape(len(factors), -1)[:, 0]), singular_covariance_message, counts, prior)
+        is_definite = factors.reshape(len(factors), -1)[:, 0] > 0.0
+        _require(is_definite, singular_covariance_message, counts, prior)
         covariance_cholesky = structure.composed(self.covariance_cholesky, factors)
         if prior.flat:
             varies = np.all(structure.deviations(covariance_cholesky) > prior.resolution, axis=1)
-            _refuse(~varies, singular_covariance_message, counts, prior)
-        centred_means = self.centred_means + structure.transformed(self.covariance_cholesky, shift)
-        return replace(after, centred_means=centred_means, covariance_cholesky=covariance_cholesky)
+            _require(varies, singular_covariance_message, counts, prior)
+        return VariationalPosterior(
+            prior,
+            counts,
+            self.centred_means + structure.transformed(self.covariance_cholesky, shift),
+            covariance_cholesky,
+            moments.counts[self.n_components :].copy(),
+            moments.scale_sums,
+            tails,
+        )
 
     def feature_moments(self, moments):
         """Sums of the features over rows, from their moments without noise and prior: (D,)."""
@@ -523,15 +559,30 @@ class VariationalPosterior(OfModel):
             moments = replace(moments, scale_sums=scale_sums, log_scale_sums=sums)
         return self.m_step(moments)
 
-    def deviation(self, change):
-        """Length of a change of the statistics (D,), in mean-field standard deviations."""
-        of_counts, others = np.split(change, [self.n_labels])
-        information = self.complete_information(self.effective_degrees_of_freedom)
-        variance = of_counts @ (self.log_weight_covariance + self.intercept_excess) @ of_counts
-        return float(np.sqrt(variance + (np.square(others) / information).sum()))
+    def distance(self, moments):
+        """Length of EM(s) - s in mean-field standard deviations, given the moments of the E-step at q."""
+        structure = self.structure
+        counts = moments.counts - self.label_counts
+        own_counts = scales = counts[: self.n_components]
+        of_groups = structure.per_group(own_counts)
+        freedom = self.effective_degrees_of_freedom[structure.statistic_axes]
+        second = moments.second - freedom * structure.identity
+        second -= of_groups[structure.statistic_axes] * structure.identity_statistic
+        square = self.prior.weights.variance_of_log(self.label_counts, counts)
+        square += self._excess_of_groups @ np.square(of_groups)
+        square += (np.square(moments.first).sum(axis=1) / self.mean_precision).sum()
+        square += 0.5 * (np.square(second) / freedom).sum()
+        if self.tails is not None:
+            scales = moments.scale_sums - self.scale_sums
+        if structure.n_tails:
+            tails = self.tails.feature_sums(moments.counts[: self.n_components], moments.log_scale_sums)
+            tails = tails - self.tails.feature_sums_of_q()
+            square += (np.square(tails) / self.tails.information(self.counts)).sum()
+        square += 0.5 * structure.n_dimensions * np.square(scales / self.mean_precision).sum()
+        return math.sqrt(square)
 
 
-def _refuse(is_degenerate, message, counts, prior):
+def _require(is_proper, message, counts, prior):
     """Raise DegenerateComponentError for the first component or group that has no proper posterior."""
-    if is_degenerate.any():
-        raise DegenerateComponentError(message(int(is_degenerate.argmax()), counts, prior))
+    if not is_proper.all():
+        raise DegenerateComponentError(message(int(is_proper.argmin()), counts, prior))

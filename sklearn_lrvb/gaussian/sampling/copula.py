@@ -4,7 +4,9 @@ All correlations of a draw are those of its coefficients beta ~ N(0, M^-1). A dr
 *responses* g = (l, u, B), which are linear in beta: logits of sticks, scaled means and changes of precisions.
 Each response becomes a quantile of q's own family (a Gaussian copula):
 
-* weights through their stick-breaking form, as in mixtures of any kind (`mixtures.posterior_sampling`);
+* weights through their stick-breaking form. The logit l of a break v ~ Beta(a, b) responds by J beta, and has
+  the excess Cov_q(l) - J R J' of the general rule Cov(l) = Cov_q(l) + J (M^-1 - R) J'. It becomes the logit
+  of a Beta(s a, s b) variable with this variance; s = 1 where no information is missing;
 * precisions through Bartlett's factors L or as gamma variables (`random_factors`), in the frame where they
   are the identity on average;
 * means given the precisions, mu = m + W^-1 L^-T u, so that they have the tails of Student's t.
@@ -12,10 +14,6 @@ Each response becomes a quantile of q's own family (a Gaussian copula):
 Where no information is missing, as with one component without holes, these are draws of the exact posterior.
 Otherwise the means of means, and both moments of weights and precisions, have relative errors of
 order 1/N_k.
-
-*Their density* is one of the parameters theta = (logit v; u; T), smooth functions of the responses. The part
-of the precisions in log|d theta / d g| is a sum over pivots (`random_factors`). `likelihood` has the exact
-posterior's density of the same parameters.
 
 *The parameters* that draws stand for are in the frames of the fitted components. *Conventions.* n draws, K
 components and as many labels, or one more with a background, P features, S precision groups, B breaks of the
@@ -28,11 +26,20 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
-from sklearn_lrvb.answers.targets import NoCovarianceError, variance
-from sklearn_lrvb.gaussian.answers.targets import TARGETS, FunctionOfCovariances
-from sklearn_lrvb.sampling.copula import LEAST_DEVIATION, PosteriorCopula
-from sklearn_lrvb.sampling.draws import DrawArrays, DrawnParameters
+from sklearn_lrvb.answers.targets import variance
+from sklearn_lrvb.distributions.special_functions import (
+    beta_size,
+    log_beta_quantile_pair,
+    normal_of_log_beta,
+)
+from sklearn_lrvb.sampling.draws import DrawArrays
+from sklearn_lrvb.symmetric_matrices import gram_root
+
+# Least standard deviation of a response. Posteriors have larger ones; estimates have none where all groups
+# are alike, or where all groups of the population are here.
+LEAST_DEVIATION = 1e-8
 
 
 @dataclass(frozen=True)
@@ -54,138 +61,34 @@ class ParameterDraws(DrawArrays):
     log_tails: np.ndarray
 
 
-class GaussianParameters(DrawnParameters):
-    """The parameters that draws stand for.
-
-    Parameters
-    ----------
-    posterior : VariationalPosterior, in whose frames the draws are
-    origin : (P,), from where the posterior's positions are measured
-    draws : ParameterDraws
-    """
-
-    def __init__(self, posterior, origin, draws):
-        super().__init__(posterior, origin, draws)
-        self._structure = posterior.structure
-
-    @cached_property
-    def _inverse_factors(self):
-        factors = self._structure.transposed(self.draws.factors)
-        return self._structure.whiteners(factors.reshape(-1, *factors.shape[2:])).reshape(factors.shape)
-
-    @property
-    def means(self):
-        """mu = m + W^-1 L^-T u, (n, K, P)."""
-        structure, posterior = self._structure, self.posterior
-        in_frames = structure.transformed(self._inverse_factors, self.draws.scaled_means)
-        return (
-            self.origin
-            + posterior.centred_means
-            + structure.transformed(posterior.covariance_cholesky, in_frames)
-        )
-
-    @property
-    def precisions(self):
-        """Lambda = W' T W, in the shape of the attribute."""
-        structure = self._structure
-        return self._squared(
-            structure.composed(structure.transposed(self.posterior.whiteners), self.draws.factors)
-        )
-
-    @property
-    def scales(self):
-        """Lambda^-1, in the shape of the attribute."""
-        structure = self._structure
-        return self._squared(structure.composed(self.posterior.covariance_cholesky, self._inverse_factors))
-
-    @property
-    def covariances(self):
-        """The same, times nu/(nu - 2) where nu is finite; infinite where it is at most two."""
-        scales, structure = self.scales, self._structure
-        if self.posterior.tails is None:
-            return scales
-        nu = self.degrees_of_freedom[:, : structure.n_groups]
-        factors = np.divide(nu, nu - 2.0, out=np.full(nu.shape, np.inf), where=nu > 2.0)
-        return structure.reported(factors[structure.statistic_axes] * structure.by_group(scales))
-
-    @property
-    def degrees_of_freedom(self):
-        """nu of all components, where they have Student's t distribution: (n, K)."""
-        return self.posterior.tails.by_component(np.exp(self.draws.log_tails))
-
-    @property
-    def log_tails(self):
-        """log nu, in the shape of the attribute."""
-        log_tails = self.draws.log_tails
-        return log_tails if self._structure.tails_shape else log_tails[:, 0]
-
-    @property
-    def tails(self):
-        """nu, in the shape of the attribute."""
-        return np.exp(self.log_tails)
-
-    def _squared(self, factors):
-        """The matrices L L' of factors L, exactly symmetric: (n, S, ...) -> (n, *shape of the attribute)."""
-        structure = self._structure
-        squares = structure.gram(factors)
-        return structure.reported(structure.from_unique_entries(structure.unique_entries(squares)))
-
-    def reported(self):
-        """Draws in the shapes of the estimator's attributes, by target: dict of ndarray.
-
-        Covariances are left out where known degrees of freedom are at most two, so that none is finite.
-        """
-        structure, names = self._structure, ["weights", "means", "precisions"]
-        tails = self.posterior.tails
-        if tails is None or tails.n_fitted or tails.nu.min() > 2.0:
-            names.append("covariances")
-        names += ["scales"] * structure.has_scales + ["tails"] * (structure.n_tails > 0)
-        return {name: getattr(self, name) for name in names}
-
-    def flat(self, target):
-        """A target, by its name (`targets`), with every entry once: (n, d)."""
-        if issubclass(TARGETS[target], FunctionOfCovariances):
-            function = TARGETS[target](self.posterior, self.origin)
-            return function.of_flat(self.flat(function.source.name))
-        values = self.log_shares if target == "log_weights" else getattr(self, target)
-        if target not in ("precisions", "covariances", "scales"):
-            return values.reshape(len(values), -1)
-        structure = self._structure
-        return structure.unique_entries(structure.by_group(values))
-
-    def require_moments(self, target, values):
-        """Raise an error where a component has no covariance in some draws, which are not finite then."""
-        if target in ("covariances", "standard_deviations"):
-            n_without = len(values) - np.count_nonzero(np.isfinite(values).all(axis=1))
-            if n_without:
-                which = f"In {n_without} of {len(values)} draws of the exact posterior a component"
-                raise NoCovarianceError.of(which, "at most two")
-
-
-def draws_at(posterior, other):
-    """The parameters that another posterior reports, as one draw in the frames of the first one."""
-    structure, weights = posterior.structure, posterior.prior.weights
-    log_weights = np.log(weights.mean(other.label_counts))[None]
-    # What no component of a broken stick has is part of the last one's weight.
-    log_stick, log_rest = weights.log_sticks(log_weights, np.full(1, -np.inf))
-    roots = structure.composed(other.whiteners, posterior.covariance_cholesky)
-    factors = structure.transposed(roots)
-    shifts = structure.transformed(posterior.whiteners, other.centred_means - posterior.centred_means)
-    scaled_means = structure.transformed(roots, shifts)
-    log_tails = np.zeros((1, 0)) if other.tails is None else np.log(other.tails.fitted)[None]
-    return ParameterDraws(log_stick, log_rest, factors[None], scaled_means[None], log_tails)
-
-
-class GaussianCopula(PosteriorCopula):
+class GaussianCopula:
     """The distribution of weights, means and precisions that linear response describes.
 
     A draw has B + K P + S Q responses, and log nu of fitted degrees of freedom.
+
+    Parameters
+    ----------
+    targets : Targets
+    information : ObservedInformation, positive definite; or SamplingVariation, for draws of estimates
+    with_excess : bool, default=True
+        Whether logits have their excess: not those of estimates.
+
+    Attributes
+    ----------
+    n_breaks : int, number of breaks of the stick, B
+    n_normals : int, number of standard normal variables of a draw
+    logit_jacobian : (L, B), J' = (V_pi + C)^-1 Cov(log pi, l)
     """
 
     def __init__(self, targets, information, with_excess=True):
-        super().__init__(targets, information, with_excess)
-        self._structure = structure = targets.posterior.structure
-        self.log_scale = np.log(structure.own_precision_scale).sum() * structure.n_groups
+        self.targets, self._with_excess = targets, with_excess
+        self._posterior, self._information = targets.posterior, information
+        self._sticks = self._posterior.prior.weights
+        self._logit_covariance = self._sticks.logit_covariance_with_log(self._posterior.label_counts)
+        self.n_breaks = len(self._logit_covariance)
+        self.n_normals = self._posterior.n_coefficients + self.n_breaks
+        self.logit_jacobian = self._posterior.count_response(self._logit_covariance).T
+        self._structure = targets.posterior.structure
 
     @cached_property
     def drawn(self):
@@ -210,29 +113,68 @@ class GaussianCopula(PosteriorCopula):
     def draws(self, responses):
         """The draws of some responses, (n, n_responses) -> ParameterDraws."""
         linear, changes = self.split(responses)
+        normals = self.logits(responses) / self.logit_deviations
+        log_stick, log_rest = log_beta_quantile_pair(normals, *self.beta_parameters)
         log_tails = self._log_tails + responses[:, responses.shape[1] - self._structure.n_tails :]
-        return ParameterDraws(
-            *self.log_sticks(responses), self.random_factors.factors(changes), linear, log_tails
-        )
+        return ParameterDraws(log_stick, log_rest, self.random_factors.factors(changes), linear, log_tails)
+
+    def draws_of_estimates(self, responses):
+        """Draws of estimates: means are linear in the coefficients, where `draws` depend on precisions."""
+        draws, structure = self.draws(responses), self.targets.posterior.structure
+        changes = self.split(responses)[0]
+        scaled_means = structure.transformed(structure.transposed(draws.factors), changes)
+        return replace(draws, scaled_means=scaled_means)
 
     def responses_of(self, draws):
         """The responses of some draws, the inverse of `draws`: (n, n_responses)."""
         structure, n_draws = self._structure, len(draws)
         quadratic = -structure.entries(self.random_factors.changes(draws.factors))
         quadratic /= structure.own_precision_scale
+        normals = normal_of_log_beta(draws.log_stick, draws.log_rest, *self.beta_parameters)
         log_tails = draws.log_tails - self._log_tails
-        parts = (self.logits_of(draws), draws.scaled_means, quadratic, log_tails)
+        parts = (normals * self.logit_deviations, draws.scaled_means, quadratic, log_tails)
         return np.hstack([part.reshape(n_draws, -1) for part in parts])
 
-    def log_derivatives(self, responses, draws):
-        return self.random_factors.log_derivatives(self.split(responses)[1], draws.factors)
+    def responses(self, normals):
+        """Responses of standard normal variables: (n, n_normals) -> (n, n_responses)."""
+        for_coefficients, for_sticks = np.split(normals, [self._posterior.n_coefficients], axis=1)
+        coefficients = self._information.correlated(for_coefficients.T).T
+        intercepts, others = coefficients[:, : self._posterior.n_labels], coefficients[:, self.drawn]
+        logits = intercepts @ self.logit_jacobian + for_sticks @ self.logit_excess_root
+        return np.hstack([logits, others])
 
-    def slopes(self, responses, draws, slopes):
-        structure = self._structure
-        of_changes = self.random_factors.slopes(self.split(responses)[1], draws.factors, slopes.factors)
-        of_quadratic = -structure.own_precision_scale * structure.entries(of_changes)
-        parts = (slopes.scaled_means, of_quadratic, slopes.log_tails)
-        return np.hstack([part.reshape(len(responses), -1) for part in parts])
+    def coefficients(self, responses):
+        """The coefficients that are responses, and zeros for the others: (..., n_responses) -> (..., D)."""
+        coefficients = np.zeros((*responses.shape[:-1], self._posterior.n_coefficients))
+        coefficients[..., self.drawn] = responses[..., self.n_breaks :]
+        return coefficients
+
+    def logits(self, responses):
+        """Logits of the breaks, (..., B)."""
+        return responses[..., : self.n_breaks]
+
+    @cached_property
+    def logit_excess_root(self):
+        """Y with Y' Y = Cov_q(l) - J R J'."""
+        half = solve_triangular(self._posterior.intercept_root, self._logit_covariance.T, lower=True)
+        excess = np.diag(self._sticks.logit_variance(self._posterior.label_counts)) - half.T @ half
+        excess *= self._with_excess
+        return gram_root(excess)
+
+    @cached_property
+    def logit_deviations(self):
+        """Standard deviations of the logits by linear response, one for every break of the stick."""
+        root = self._information.covariance_root(self.targets["weights"].coordinates())
+        explained = np.square(root @ self.logit_jacobian).sum(axis=0)
+        deviations = np.sqrt(explained + np.square(self.logit_excess_root).sum(axis=0))
+        return np.maximum(deviations, LEAST_DEVIATION)
+
+    @cached_property
+    def beta_parameters(self):
+        """Parameters of the beta distributions of the sticks, a pair of (number of breaks,)."""
+        stick, rest = self._sticks.sticks(self._posterior.label_counts)
+        size = beta_size(stick, rest, np.square(self.logit_deviations))
+        return size * stick, size * rest
 
     @cached_property
     def random_factors(self):
@@ -250,11 +192,3 @@ class GaussianCopula(PosteriorCopula):
             self._posterior.effective_degrees_of_freedom,
             np.square(relative).reshape(structure.n_groups, -1),
         )
-
-
-def draws_of_estimates(copula, responses):
-    """Draws of estimates: means are linear in the coefficients, where the copula's depend on precisions."""
-    draws, structure = copula.draws(responses), copula.targets.posterior.structure
-    changes = copula.split(responses)[0]
-    scaled_means = structure.transformed(structure.transposed(draws.factors), changes)
-    return replace(draws, scaled_means=scaled_means)

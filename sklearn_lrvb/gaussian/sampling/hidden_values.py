@@ -324,5 +324,6 @@ class HiddenNumbers(HiddenValues):
         means, roots = self._scaled_means, self._roots
         first = (means * counts + sums) / roots
         scaled = (np.square(means) * counts + 2.0 * means * sums + squares) / roots
-        second = self._structure.outer_products(scaled.swapaxes(0, 1), (1.0 / roots).swapaxes(0, 1))
-        return first.swapaxes(0, 1), second
+        # Of every component by itself, also where components share a precision: hence the axis of one vector.
+        second = self._structure.outer_products(scaled[:, :, None], 1.0 / roots[:, :, None])[:, :, 0]
+        return first.swapaxes(0, 1), second.swapaxes(0, 1)

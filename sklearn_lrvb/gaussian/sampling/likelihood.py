@@ -33,16 +33,15 @@ belonged to one of the components.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy.special import digamma
 
 from sklearn_lrvb.gaussian.e_step.frames import OwnFrames
-from sklearn_lrvb.gaussian.posterior.tails import log_prior_of, log_rise, student_log_densities
+from sklearn_lrvb.gaussian.posterior.tails import student_log_densities
 from sklearn_lrvb.gaussian.posterior.variational_posterior import Moments
-from sklearn_lrvb.gaussian.sampling.copula import GaussianParameters, ParameterDraws
 from sklearn_lrvb.gaussian.sampling.hidden_values import (
     HiddenValues,
     hidden_values,
@@ -52,8 +51,6 @@ from sklearn_lrvb.gaussian.sampling.hidden_values import (
 from sklearn_lrvb.rows import Workload, batches, rows_in_batch, slices, untracked
 from sklearn_lrvb.sampling.likelihood import (
     LikelihoodOfDraws,
-    log_likelihood,
-    log_likelihood_and_moments,
 )
 from sklearn_lrvb.sampling.random_assignments import (
     DRAWS_OF_STREAM,
@@ -64,7 +61,6 @@ from sklearn_lrvb.sampling.random_assignments import (
     exponentials,
     gamma_variables,
 )
-from sklearn_lrvb.sampling.sticks import log_prior_of_sticks, slopes_of_sticks
 
 _OF_SCALES = 2**40  # The first repetition of a stream that scales are drawn by: labels have smaller ones.
 _NUMBERS_PER_ROW = 256  # Log densities of a row that are computed at once: those of a block stay in cache.
@@ -72,11 +68,6 @@ _NUMBERS_PER_ROW = 256  # Log densities of a row that are computed at once: thos
 # Patterns of holes in a block, at least, unless fewer draws than a stream has would then be computed at once.
 # What a block takes for every draw, however few patterns it has, is small beside what so many patterns take.
 _LEAST_PATTERNS = 64
-
-
-def products_per_row(posterior):
-    """About how many multiplications the log densities of a row take under one draw: an int."""
-    return posterior.n_components * posterior.structure.n_component_features
 
 
 class GaussianLikelihood(LikelihoodOfDraws):
@@ -412,52 +403,6 @@ def _constants_of_scaled(posterior, draws, log_weights):
     return log_weights[:, : structure.n_components] + 0.5 * of_groups
 
 
-_LOG_2_PI = math.log(2.0 * math.pi)
-
-
-def log_joint(rows, parameters):
-    """log p(X, theta) of draws, (n,).
-
-    Parameters
-    ----------
-    rows : Rows, the training rows
-    parameters : GaussianParameters
-    """
-    return log_likelihood(rows, parameters) + log_prior(parameters)
-
-
-def log_joint_and_slopes(rows, parameters):
-    """log p(X, theta) of draws, and its derivatives.
-
-    Returns
-    -------
-    values : (n,)
-    slopes : ParameterDraws
-        Derivatives in log v and log(1 - v), L, u and log nu; entries where L is zero have no meaning.
-    """
-    sums, monomial_sums = log_likelihood_and_moments(rows, parameters)
-    posterior, draws = parameters.posterior, parameters.draws
-    structure, prior = posterior.structure, posterior.prior
-    moments = complete_moments(posterior, monomial_sums)
-    counts = moments.counts[:, : structure.n_components]
-    group_counts = structure.power * structure.per_group(counts)
-    exponent = (group_counts + _prior_exponent(prior))[structure.statistic_axes]
-    of_factors = structure.outer_products(moments.first, draws.scaled_means)
-    of_factors -= structure.composed(moments.second, draws.factors)
-    structure.diagonal(of_factors)[...] += _over_diagonal(structure, exponent, draws.factors)
-    of_scaled_means = structure.transformed(structure.transposed(draws.factors), moments.first)
-    mean_counts = counts if moments.scale_sums is None else moments.scale_sums
-    of_scaled_means -= (prior.mean_precision + mean_counts)[..., None] * draws.scaled_means
-    of_log_tails = draws.log_tails
-    if structure.n_tails:
-        nu = parameters.degrees_of_freedom
-        of_rows = 0.5 * nu * (counts * log_rise(nu) + moments.log_scale_sums)
-        of_log_tails = posterior.tails.by_tail(of_rows) + log_prior_of(draws.log_tails)[1]
-    of_sticks = slopes_of_sticks(posterior, moments.counts)
-    slopes = ParameterDraws(*of_sticks, of_factors, of_scaled_means, of_log_tails)
-    return sums + log_prior(parameters), slopes
-
-
 def complete_moments(posterior, monomial_sums):
     """Moments of the components, prior included, from sums of the monomials (n, L, F): Moments.
 
@@ -476,85 +421,11 @@ def complete_moments(posterior, monomial_sums):
     return posterior.with_prior(Moments(counts, first, second, of_scales[..., 0], of_counts[..., 1]))
 
 
-def log_prior(parameters):
-    """log p(theta) of draws, (n,); a flat prior's density of means and precisions is 1."""
-    posterior, draws = parameters.posterior, parameters.draws
-    structure, prior = posterior.structure, posterior.prior
-    of_weights = log_prior_of_sticks(parameters)
-    of_tails = log_prior_of(draws.log_tails)[0]
-    log_determinants = structure.log_determinants(draws.factors)  # of T
-    of_frames = structure.log_determinants(posterior.covariance_cholesky)  # of (W' W)^-1
-    if prior.flat:
-        change = structure.per_group(np.ones(structure.n_components)) * (of_frames - log_determinants)
-        of_precisions = (0.5 * change).sum(axis=1) + log_derivative_of_precisions(posterior)
-        return of_weights + of_precisions + of_tails
-    origins = structure.transformed(structure.transposed(draws.factors), posterior.whitened_prior_mean)
-    squares = np.square(draws.scaled_means - origins).sum(axis=(1, 2))
-    of_means = (
-        0.5 * structure.n_components * structure.n_features * (math.log(prior.mean_precision) - _LOG_2_PI)
-    )
-    of_means = of_means - 0.5 * prior.mean_precision * squares
-    axes = tuple(range(-structure.identity.ndim, 0))
-    scatter = structure.gram(posterior.whitened_prior_root)
-    of_precisions = structure.wisharts.log_density(
-        prior.degrees_of_freedom,
-        (structure.log_determinants(prior.covariance_cholesky) - of_frames) / structure.power,
-        log_determinants,
-        (structure.gram(draws.factors) * scatter).sum(axis=axes),
-    )
-    return of_weights + of_means + of_precisions.sum(axis=1) + of_tails
-
-
-_STEP = 1e-5  # Of the logarithm of a number of the prior, for a difference quotient.
-PRIOR_NUMBERS = (
-    "weight_concentration_prior",
-    "mean_precision_prior",
-    "degrees_of_freedom_prior",
-    "covariance_prior",
-)
-
-
-def prior_numbers(prior):
-    """`PRIOR_NUMBERS`, whatever the prior."""
-    return PRIOR_NUMBERS
-
-
-def prior_slopes(parameters):
-    """Derivatives of the log prior density of draws in the logarithms of `PRIOR_NUMBERS`: (n, 4)."""
-    posterior = parameters.posterior
-    prior, factor = posterior.prior, np.exp(_STEP)
-    changed = [
-        replace(prior, weights=prior.weights.with_concentration(factor * prior.weights.prior_concentration)),
-        replace(prior, mean_precision=factor * prior.mean_precision),
-        replace(prior, degrees_of_freedom=factor * prior.degrees_of_freedom),
-        replace(prior, covariance=factor * prior.covariance),
-    ]
-    moved = [
-        log_prior(GaussianParameters(replace(posterior, prior=own), parameters.origin, parameters.draws))
-        for own in changed
-    ]
-    return (np.transpose(moved) - log_prior(parameters)[:, None]) / _STEP
-
-
 def log_derivative_of_precisions(posterior):
     """log|d Lambda / d T| of the unique entries of Lambda = W' T W, summed over the groups: float."""
     structure = posterior.structure
     log_scales = np.log(structure.diagonal(posterior.whiteners)).sum()
     return (structure.wisharts.block_size + 1) * log_scales
-
-
-def _prior_exponent(prior):
-    """Exponent of |L| in the prior, and in the derivative of the means in u."""
-    factors = prior.structure.wisharts
-    if prior.flat:
-        return -prior.structure.power * factors.n_means
-    return prior.degrees_of_freedom - factors.block_size - 1.0
-
-
-def _over_diagonal(structure, exponent, factors):
-    """The exponent over the diagonal of the factors, (n, S, P) or (n, S, Q)."""
-    diagonal = structure.diagonal(factors)
-    return np.broadcast_to(exponent.reshape(*exponent.shape[:2], 1), diagonal.shape) / diagonal
 
 
 _ARRAYS_PER_COPY = 4  # Number of arrays of the size of the rows that exist at once.

@@ -28,13 +28,13 @@ from sklearn_lrvb.mean_field.exponential_families.family import (
     refuse_indefinite,
     require_count,
 )
-from sklearn_lrvb.symmetric_matrices import (
+from sklearn_lrvb.mean_field.exponential_families.matrices import (
     from_root,
     inverse_root,
     log_determinant_of_triangular,
     symmetric_kronecker_square,
-    symmetrized,
 )
+from sklearn_lrvb.symmetric_matrices import symmetrized
 
 _LOG_2 = math.log(2.0)
 

@@ -16,6 +16,7 @@ from catalogue import (
     overlapping,
     set_sizes,
     targets_of,
+    type_of,
     values_of,
     with_fixed_prior,
 )
@@ -37,6 +38,7 @@ def attributes(estimator):
     return {target: values_of(estimator, target) for target in targets_of(estimator)}
 
 
+@pytest.mark.slow
 @every_row_in_turn
 def test_influence_is_the_derivative_of_a_refit(model, name):
     model = with_fixed_prior(model)
@@ -167,7 +169,7 @@ def test_shapes(model):
     for target, value in attributes(estimator).items():
         assert estimator.influence(X[:7], target=target).shape == (7, *np.shape(value), 2)
     precisions = estimator.influence(X, target="precisions")
-    if model["covariance_type"] in ("full", "tied"):
+    if type_of(model).is_matrix:
         np.testing.assert_array_equal(precisions, precisions.swapaxes(-3, -2))
     np.testing.assert_allclose(estimator.influence(X, target="weights").sum(axis=1), 0, atol=1e-15)
 
@@ -206,6 +208,7 @@ def test_a_row_need_not_be_a_training_row():
     assert np.all(np.isfinite(far))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_a_rows_influence_does_not_depend_on_the_rows_beside_it(covariance_type, monkeypatch):
     # in blocks of rows that are uncertain of their component, of rows that are certain, and of both

@@ -23,6 +23,7 @@ from catalogue import (
     unique_of_draws,
     values_of,
 )
+from covariance_types import TYPES
 from scipy import special, stats
 from sklearn.exceptions import NotFittedError
 
@@ -111,6 +112,7 @@ def test_a_wider_interval_holds_a_narrower_one(model):
     assert np.all(outer["upper"] > inner["upper"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_samples", [120, 3000])
 @pytest.mark.parametrize("covariance_type, weights", types_in_turn(WEIGHT_PRIORS))
 def test_intervals_are_those_of_draws(covariance_type, weights, n_samples):
@@ -148,7 +150,7 @@ def test_one_component_has_exactly_qs_covariances(covariance_type, scale):
     summary = estimator.posterior_summary(interval=0.9, target="covariances", method="lrvb")
     freedom = np.ravel(estimator.degrees_of_freedom_)[0]
     values = unique({"covariance_type": covariance_type}, estimator.covariances_)
-    is_matrix = covariance_type in ("full", "tied")
+    is_matrix = TYPES[covariance_type].is_matrix
     # The variances of an inverse Wishart matrix are inverse gamma variables with this shape.
     shape = 0.5 * (freedom - 1.0) if is_matrix else 0.5 * freedom
     variances = np.array([on_diagonal(name) for name in summary.index])
@@ -278,6 +280,7 @@ def test_what_is_certain_has_no_interval(weights):
     assert list(summary.loc["log_weight[0]"]) == [0, 0, 0, 1, 0, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", WEIGHT_PRIORS)
 @pytest.mark.parametrize("noise", [None, -6.0])
 @pytest.mark.parametrize("n_components", [1, 2])
@@ -312,6 +315,7 @@ def test_targets_come_in_the_order_asked_for(model):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_components_with_few_rows_are_left_out_where_asked(covariance_type):
     estimator = mixture({"covariance_type": covariance_type}, n_components=6).fit(overlapping(60))
@@ -388,9 +392,9 @@ def test_one_component_has_exactly_qs_standard_deviations(covariance_type):
         estimator = mixture({"covariance_type": covariance_type}, n_components=1).fit(overlapping(n_rows))
         own = estimator.posterior_summary(target="standard_deviations", interval=0.9, method="lrvb")
         freedom = np.ravel(estimator.degrees_of_freedom_)[0]
-        shape = 0.5 * (freedom - 1.0 if covariance_type in ("full", "tied") else freedom)
+        shape = 0.5 * (freedom - 1.0 if TYPES[covariance_type].is_matrix else freedom)
         values = unique({"covariance_type": covariance_type}, estimator.covariances_)
-        variances = values[[0, 2]] if covariance_type in ("full", "tied") else values
+        variances = values[[0, 2]] if TYPES[covariance_type].is_matrix else values
         for row, value in zip(own.itertuples(), variances, strict=True):
             q = stats.invgamma(shape, scale=0.5 * freedom * value)
             mean = np.sqrt(0.5 * freedom * value) * np.exp(
@@ -440,6 +444,7 @@ def test_entries_and_differences_are_those_of_their_targets(model, method):
     checked_entries(fitted(model), 1e-9, X=overlapping(), method=method)
 
 
+@pytest.mark.slow
 def test_entries_and_differences_of_draws_are_those_of_their_targets():
     # Every entry has control variates of its own.
     estimator = mixture({"covariance_type": "tied"}).fit(overlapping(400))

@@ -16,11 +16,11 @@ from catalogue import (
     model_id,
     models_in_turn,
     n_labels,
-    of_structure,
     overlapping,
     set_sizes,
     targets_of,
     three_blobs,
+    type_of,
     types_in_turn,
     uncertainty_of,
     use_information,
@@ -51,7 +51,7 @@ def with_prior(model, n_features=2, **changed):
         "mean_precision_prior": 0.5,
         "mean_prior": np.array([0.6, -0.4, 0.3])[:n_features],
         "degrees_of_freedom_prior": 4.5,
-        "covariance_prior": of_structure(model, SCALE[:n_features, :n_features]),
+        "covariance_prior": type_of(model).prior(SCALE[:n_features, :n_features]),
         **changed,
     }
 
@@ -106,11 +106,13 @@ def assert_derivative_of_refits(model, names, rows, n_components=2, sample_weigh
             )
 
 
+@pytest.mark.all_cases
 @models_in_turn(CONJUGATE, "name", HYPERPARAMETERS)
 def test_sensitivity_is_the_derivative_of_a_refit(model, name):
     assert_derivative_of_refits(with_prior(model), [name], X)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("covariance_type", "weights"), types_in_turn(WEIGHT_PRIORS))
 def test_sensitivity_of_three_components_in_three_features(covariance_type, weights):
     model = {"covariance_type": covariance_type, "weight_concentration_prior_type": weights}
@@ -118,6 +120,7 @@ def test_sensitivity_of_three_components_in_three_features(covariance_type, weig
     assert_derivative_of_refits(model, HYPERPARAMETERS, three_blobs(150), 3)
 
 
+@pytest.mark.slow
 @every_type
 def test_sensitivity_of_a_fit_with_sample_weights(covariance_type):
     model = with_prior({"covariance_type": covariance_type, "reg_covar": 0.02})
@@ -139,16 +142,14 @@ def test_closed_forms_of_one_component(covariance_type, weights):
         np.testing.assert_allclose(of_means[name], 0, atol=1e-15)
 
     of_covariances = estimator.prior_sensitivity("covariances")
-    information = 4.5 + len(X) * (2 if covariance_type == "spherical" else 1)
-    change = {"spherical": np.array(0.3), "diag": np.array([0.3, -0.2])}.get(
-        covariance_type, np.array([[0.3, 0.1], [0.1, -0.2]])
-    )
+    information = 4.5 + len(X) * type_of(model).power(2)
+    change = type_of(model).prior(np.array([[0.3, 0.1], [0.1, -0.2]]))
     covariances = estimator.covariances_
     np.testing.assert_allclose(
         of_covariances["degrees_of_freedom_prior"], -covariances / information, rtol=1e-12, atol=1e-16
     )
     moved = along(of_covariances["covariance_prior"], change)
-    moved = moved if covariance_type == "tied" else moved[0]
+    moved = moved if type_of(model).is_shared else moved[0]
     np.testing.assert_allclose(moved, change / information, rtol=1e-12)
 
     for name, gradient in estimator.prior_sensitivity("weights", per_std=True).items():
@@ -231,6 +232,7 @@ def reading_of(estimator, names=PARAMETERS):
     return prior_reading(uncertainty, ["x0", "x1"], names, stds)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("information", INFORMATION)
 def test_every_solver_gives_the_same_in_batches_too(information, monkeypatch):
     expected = given(CONJUGATE[1])

@@ -17,6 +17,7 @@ from catalogue import (
     posterior_of,
     set_sizes,
     targets_of,
+    type_of,
     uncertainty_of,
     values_of,
 )
@@ -38,7 +39,7 @@ from sklearn_lrvb.gaussian.answers.targets import (
     GaussianTarget,
     GaussianTargets,
 )
-from sklearn_lrvb.gaussian.information.observed_information import complete_information
+from sklearn_lrvb.gaussian.information.observed_information import GaussianInformation
 
 catalogue = pytest.mark.parametrize("model", MOST_MODELS, ids=model_id)
 some_models = pytest.mark.parametrize("model", MODELS[::7], ids=model_id)
@@ -132,7 +133,7 @@ def jacobian(target):
 @catalogue
 def test_response_is_the_derivative_of_the_value(model):
     made, posterior = at_fit(fitted(model))
-    complete = covariance_of_coefficients(complete_information(posterior))
+    complete = covariance_of_coefficients(GaussianInformation(posterior).complete)
     h = 1e-4
     for statistics in np.random.default_rng(0).normal(size=(3, len(complete))):
         more, less = (posterior.after_step(sign * h * statistics) for sign in (1, -1))
@@ -223,7 +224,7 @@ def test_mean_field_covariance_of_weights_is_qs_own_by_the_delta_method(model):
     assert [target.name for target in of_weights] == ["log_weights", "weights", "log_odds"]
     jacobians = np.concatenate([target.log_weight_jacobian for target in of_weights])
     expected = jacobians @ posterior.log_weight_covariance @ jacobians.T
-    mean_field = complete_information(posterior, posterior.degrees_of_freedom)
+    mean_field = GaussianInformation(posterior).mean_field
     found = covariance(of_weights, joint_coordinates(of_weights), mean_field)
     np.testing.assert_allclose(found, expected, atol=1e-9 * np.abs(expected).max())
     for target in of_weights:
@@ -264,7 +265,7 @@ def entry_named(model, attribute, label):
         return attribute
     parts = LABEL.fullmatch(label).group(2).split(",")
     if label.startswith(("sd", "correlation")):
-        is_shared = model["covariance_type"] == "tied"
+        is_shared = type_of(model).is_shared
         own = attribute if is_shared else attribute[int(parts[0])]
         is_one = label.startswith("correlation") or own.ndim == 0
         return own.ravel()[0] if is_one else own[NAMES.index(parts[-1])]
@@ -295,7 +296,7 @@ def test_labels_say_where_entries_are(model):
 
 @catalogue
 def test_entries_are_found_by_component_and_features(model):
-    has_pairs = model["covariance_type"] in ("full", "tied")
+    has_pairs = type_of(model).is_matrix
     for target in at_fit(fitted(model), with_new=False)[0]:
         labels = target.labels(NAMES)
         found = set()
@@ -307,7 +308,7 @@ def test_entries_are_found_by_component_and_features(model):
                 subscripts = LABEL.fullmatch(label).group(2).split(",")
                 named = [part for part in subscripts if part in NAMES]
                 assert named in ([], [NAMES[row]], [NAMES[row], NAMES[column]])
-                is_shared = model["covariance_type"] == "tied" or "all" in subscripts
+                is_shared = type_of(model).is_shared or "all" in subscripts
                 assert (str(component) in subscripts) or is_shared
         assert found == {label for label in labels if "noise" not in label}
         if not target.has_diagonal:

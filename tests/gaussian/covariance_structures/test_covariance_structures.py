@@ -7,7 +7,7 @@ import pytest
 from catalogue import COVARIANCE_TYPES, complete_rows, mixture, posterior_of, rows_of
 
 from sklearn_lrvb.gaussian.covariance_structures import COVARIANCE_STRUCTURES
-from sklearn_lrvb.gaussian.information.observed_information import solver_costs
+from sklearn_lrvb.gaussian.information.observed_information import GaussianInformation
 from sklearn_lrvb.mixture.e_step import e_step
 
 K, P = 3, 4
@@ -52,6 +52,7 @@ def test_polynomials_and_feature_moments_are_transposes(covariance_type, rng):
     assert beta @ features == pytest.approx((values * weights).sum(), rel=1e-12)
 
 
+@pytest.mark.all_cases
 @every_type
 def test_rows_far_from_the_origin_keep_their_digits_in_the_frames(covariance_type, rng):
     # distances that are binary fractions, so that they are exact beside the means
@@ -81,6 +82,7 @@ def test_few_functions_have_the_values_of_many(covariance_type, rng):
         np.testing.assert_allclose(of_rows(rows), values[:n_functions], rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.slow
 @every_type
 def test_unit_is_the_statistic_of_a_standard_normal(covariance_type, rng):
     structure = structure_of(covariance_type)
@@ -159,8 +161,10 @@ def test_an_improper_precision_is_refused(n_features, n_components, total, facto
 def test_costs_follow_the_structure():
     result = SimpleNamespace(n_alternatives=400, n_ambiguous_pairs=500)
     at = {kind: SimpleNamespace(structure=structure_of(kind, 2, 2)) for kind in COVARIANCE_TYPES}
-    products = {kind: solver_costs(complete_rows(10_000), q, result).product for kind, q in at.items()}
+    products = {
+        kind: GaussianInformation(q).costs(complete_rows(10_000), result).product for kind, q in at.items()
+    }
     assert products["full"] > products["diag"] > products["tied"] == products["spherical"]
     large = (SimpleNamespace(structure=structure_of(kind, 2, 30)) for kind in ("full", "tied"))
-    full, tied = (solver_costs(complete_rows(1000), q, result) for q in large)
+    full, tied = (GaussianInformation(q).costs(complete_rows(1000), result) for q in large)
     assert full.gram > tied.gram

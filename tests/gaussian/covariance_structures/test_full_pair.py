@@ -8,6 +8,7 @@ from sklearn_lrvb.gaussian.covariance_structures.full_pair import FullPair, Quar
 from sklearn_lrvb.rows import added
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_features", [1, 2, 5, 19, 20, 44])
 def test_moments_add_over_blocks_to_what_the_features_give(n_features):
     rng = np.random.default_rng(n_features)

@@ -15,6 +15,7 @@ from catalogue import (
     rows_of,
     set_sizes,
     three_blobs,
+    type_of,
 )
 
 from sklearn_lrvb import LRVBGaussianMixture
@@ -41,7 +42,7 @@ def seen_by(frames, block):
 
 def has_common_frame(model):
     """Whether what that frame leaves out where a precision is shared is common to all labels."""
-    return model["covariance_type"] != "tied" or not ("noise" in model or "tails" in model)
+    return not (type_of(model).is_shared and ("noise" in model or "tails" in model))
 
 
 @pytest.mark.parametrize("model", [*filter(has_common_frame, MODELS)], ids=model_id)
@@ -182,6 +183,7 @@ def test_blocks_and_threads_change_nothing(covariance_type, n_features, monkeypa
     np.testing.assert_allclose(threaded.moments.second, small.moments.second, rtol=1e-12, atol=1e-10)
 
 
+@pytest.mark.slow
 @every_type
 @pytest.mark.parametrize("n_features", [3, 12])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -195,6 +197,7 @@ def test_a_sweep_makes_nothing_of_the_size_of_the_data(covariance_type, n_featur
     assert peak_memory(lambda: e_step(again, posterior)) < 1.1 * peak
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_features", [2, 10])
 def test_the_memory_of_a_fit_does_not_grow_with_the_rows(n_features, monkeypatch):
     set_sizes(monkeypatch, sample_rows=2**13)  # of a start, which is held in memory

@@ -15,6 +15,7 @@ from catalogue import (
     overlapping,
     three_blobs,
 )
+from covariance_types import TYPES
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_lrvb import LRVBGaussianMixture
@@ -29,9 +30,7 @@ def given_prior(covariance_type, n_features):
         "mean_precision_prior": 0.01,  # a strong pull would widen what lies far out
         "mean_prior": np.linspace(0.3, -0.2, n_features),
         "degrees_of_freedom_prior": n_features + 4.5,
-        "covariance_prior": {"full": scale, "tied": scale, "diag": np.diag(scale), "spherical": 0.8}[
-            covariance_type
-        ],
+        "covariance_prior": TYPES[covariance_type].prior(scale),
     }
 
 
@@ -54,8 +53,8 @@ class KnownAssignments:
 
     @classmethod
     def of(cls, X, responsibilities, covariance_type, prior, factorization="joint", reg_covar=0.0):
-        """Normal-Wishart (full, tied) or normal-gamma (diag, spherical) updates, written out."""
-        n_features, counts = X.shape[1], responsibilities.sum(axis=0)
+        """Normal-Wishart (of matrices) or normal-gamma (of numbers) updates, written out."""
+        own, n_features, counts = TYPES[covariance_type], X.shape[1], responsibilities.sum(axis=0)
         b0, m0 = prior["mean_precision_prior"], prior["mean_prior"]
         nu0, C0 = prior["degrees_of_freedom_prior"], prior["covariance_prior"]
         tau = b0 + counts
@@ -64,37 +63,25 @@ class KnownAssignments:
         S = np.einsum("nk,nkp,nkq->kpq", responsibilities, offsets, offsets)
         S += b0 * np.einsum("kp,kq->kpq", means - m0, means - m0)
         S += reg_covar * counts[:, None, None] * np.eye(n_features)
-        squares = np.einsum("kpp->kp", S)
-        own = {
-            "full": (S, counts),
-            "tied": (S.sum(axis=0), counts.sum()),
-            "diag": (squares, counts),
-            "spherical": (squares.sum(axis=1), n_features * counts),
-        }[covariance_type]
-        A, c = own[0] + C0, own[1] + nu0
-        if covariance_type in ("full", "tied"):
-            per_matrix = c[..., None, None]
-            precisions = per_matrix * np.linalg.inv(A)
+        A = C0 + own.pooled(own.statistic(S))
+        c = nu0 + own.pooled(own.power(n_features) * counts)
+        covariances, precisions = A / own.over(c), own.over(c) * own.inverse(A)
+        square = 2 * precisions**2
+        if own.is_matrix:
             diagonal = np.einsum("...pp->...p", precisions)
             square = precisions**2 + diagonal[..., :, None] * diagonal[..., None, :]
-            variance, precision_variance = np.einsum("...pp->...p", A / per_matrix), square / per_matrix
-        else:
-            per_matrix = c[:, None] if covariance_type == "diag" else c
-            precisions = per_matrix / A
-            precision_variance = 2 * precisions**2 / per_matrix
-            variance = A / per_matrix if covariance_type == "diag" else (A / per_matrix)[:, None]
         # jointly mu is a Student t; apart, the precision does not pay for the means
-        joint, lost = factorization == "joint", n_features + 1 if covariance_type in ("full", "tied") else 2
+        joint, lost = factorization == "joint", own.block_size(n_features) + 1
         student = np.atleast_1d(c / (c - lost) if joint else np.ones_like(c))
-        apart = {"full": 1, "tied": len(counts), "diag": 1, "spherical": n_features}[covariance_type]
+        variance = np.einsum("kpp->kp", own.dense(covariances, len(counts), n_features))
         means_variance = np.broadcast_to(student[:, None] * variance / tau[:, None], means.shape)
         return cls(
             means,
             np.sqrt(means_variance),
-            A / per_matrix,
+            covariances,
             precisions,
-            np.sqrt(precision_variance),
-            c if joint else c + apart,
+            np.sqrt(square / own.over(c)),
+            c if joint else c + own.freedom_of_means(len(counts), n_features),
         )
 
     def assert_equals(self, fit, rtol, components=slice(None)):
@@ -102,7 +89,7 @@ class KnownAssignments:
             np.testing.assert_allclose(
                 getattr(fit, f"{name}_")[components], getattr(self, name)[components], rtol=rtol, err_msg=name
             )
-        chosen = ... if fit.covariance_type == "tied" else components
+        chosen = ... if TYPES[fit.covariance_type].is_shared else components
         for name in ("covariances", "precisions", "precisions_std", "degrees_of_freedom"):
             found, expected = (
                 np.asarray(values)[chosen] for values in (getattr(fit, f"{name}_"), getattr(self, name))
@@ -146,7 +133,7 @@ def test_empty_components_fall_back_to_the_prior(covariance_type, weights, conce
     assert fit.weights_[2:].max() < 0.01
     expected = KnownAssignments.of(overlapping(), fit.predict_proba(overlapping()), covariance_type, prior)
     nothing = KnownAssignments.of(np.zeros((1, 2)), np.zeros((1, 4)), covariance_type, prior)
-    if covariance_type == "tied":  # one precision, that of the rows
+    if TYPES[covariance_type].is_shared:  # one precision, that of the rows
         np.testing.assert_allclose(fit.means_[2:], nothing.means[2:], rtol=rtol)
         np.testing.assert_allclose(fit.means_std_[2:], expected.means_std[2:], rtol=10 * rtol)
         assert np.all(fit.means_std_[2:] > 5 * fit.means_std_[:2])
@@ -165,7 +152,7 @@ def test_empty_components_do_not_disturb_the_others(covariance_type, weights):
     )
     for name in ("means_", "means_std_", "mean_precision_"):
         np.testing.assert_allclose(getattr(four, name)[:2], getattr(two, name), rtol=1e-7)
-    chosen = slice(None) if covariance_type == "tied" else slice(2)
+    chosen = slice(None) if TYPES[covariance_type].is_shared else slice(2)
     for name in ("precisions_", "precisions_std_", "covariances_std_"):
         np.testing.assert_allclose(getattr(four, name)[chosen], getattr(two, name), rtol=1e-7)
     X = overlapping()
@@ -196,13 +183,13 @@ def test_superfluous_components_of_a_default_fit_fall_back_to_the_prior(covarian
     names = ("mean_precision_prior", "mean_prior", "degrees_of_freedom_prior", "covariance_prior")
     prior = {name: getattr(fit, f"{name}_") for name in names}
     shares = fit.predict_proba(X)
-    if covariance_type != "tied":  # there the empty ones share the others' precision
+    if not TYPES[covariance_type].is_shared:  # there the empty ones share the others' precision
         shares[:, empty] = 0.0
     known = KnownAssignments.of(X, shares, covariance_type, prior)
     gap = np.abs(fit.means_[empty] - prior["mean_prior"])
     np.testing.assert_array_less(gap, 0.02 * known.means_std[empty])
     np.testing.assert_allclose(fit.means_std_[empty], known.means_std[empty], rtol=0.02)
-    if covariance_type != "tied":
+    if not TYPES[covariance_type].is_shared:
         np.testing.assert_allclose(fit.precisions_[empty], known.precisions[empty], rtol=0.02, atol=1e-3)
         np.testing.assert_allclose(
             fit.precisions_std_[empty], known.precisions_std[empty], rtol=0.02, atol=1e-3
@@ -269,10 +256,6 @@ def test_certain_assignments_give_the_textbook_posterior(covariance_type, factor
     assert_positive_definite(fit)
 
 
-# Flat: nu0 that makes a density of mean and precision constant, less what integrating the means leaves.
-FLAT_DEGREES_OF_FREEDOM = {"full": 4, "tied": 4, "diag": 1, "spherical": 2 - 4}
-
-
 @every_type
 @pytest.mark.parametrize("n_samples", [5, 6, 9])
 @pytest.mark.parametrize("factorization", FACTORIZATIONS)
@@ -283,7 +266,7 @@ def test_a_few_rows_under_the_flat_prior(covariance_type, n_samples, factorizati
     prior = {
         "mean_precision_prior": 0.0,
         "mean_prior": np.zeros(4),
-        "degrees_of_freedom_prior": FLAT_DEGREES_OF_FREEDOM[covariance_type],
+        "degrees_of_freedom_prior": TYPES[covariance_type].flat_freedom(1, 4),
         "covariance_prior": 0.0,
     }
     everything = np.ones((n_samples, 1))
@@ -295,16 +278,13 @@ def test_a_few_rows_under_the_flat_prior(covariance_type, n_samples, factorizati
 def test_default_priors_with_fewer_rows_than_features(covariance_type):
     X = blob(4, 7)
     fit = mixture({"covariance_type": covariance_type, "reg_covar": 1e-3}, 1).fit(X)
-    covariance = np.cov(X.T)
-    noisy = covariance + 1e-3 * np.eye(7)  # singular without
-    diagonal = np.diag(covariance)
+    # Of numbers it is that of the rows; the matrix would be singular without the noise.
+    noise = 1e-3 * TYPES[covariance_type].is_matrix
     prior = {
         "mean_precision_prior": 1.0,
         "mean_prior": X.mean(axis=0),
         "degrees_of_freedom_prior": 7,
-        "covariance_prior": {"full": noisy, "tied": noisy, "diag": diagonal, "spherical": diagonal.mean()}[
-            covariance_type
-        ],
+        "covariance_prior": TYPES[covariance_type].prior(np.cov(X.T) + noise * np.eye(7)),
     }
     np.testing.assert_allclose(fit.covariance_prior_, prior["covariance_prior"], rtol=1e-10)
     expected = KnownAssignments.of(X, np.ones((4, 1)), covariance_type, prior, reg_covar=1e-3)
@@ -312,6 +292,7 @@ def test_default_priors_with_fewer_rows_than_features(covariance_type):
     assert_positive_definite(fit)
 
 
+@pytest.mark.slow
 def test_the_textbook_is_monte_carlos():
     # the expectations above against draws from the posterior of scipy's distributions
     from scipy import stats
@@ -424,7 +405,7 @@ def test_data_far_from_the_origin(covariance_type, prior, factorization, shift):
 
 
 @pytest.mark.parametrize(
-    ("covariance_type", "prior", "factorization"), [units for units in UNITS if units[0] != "spherical"]
+    ("covariance_type", "prior", "factorization"), [units for units in UNITS if TYPES[units[0]].n_axes]
 )
 def test_columns_of_hostile_units(covariance_type, prior, factorization):
     model = {
@@ -436,7 +417,7 @@ def test_columns_of_hostile_units(covariance_type, prior, factorization):
     }
     X, units = three_blobs(150, n_features=2), np.array([1e-8, 1e8])
     here, there = mixture(model, 3).fit(X), mixture(model, 3).fit(X * units)
-    squared = np.outer(units, units) if covariance_type in ("full", "tied") else units**2
+    squared = TYPES[covariance_type].statistic(np.outer(units, units))
     np.testing.assert_allclose(there.means_, here.means_ * units, rtol=1e-8)
     np.testing.assert_allclose(there.means_std_, here.means_std_ * units, rtol=1e-8)
     np.testing.assert_allclose(there.weights_std_, here.weights_std_, rtol=1e-8)

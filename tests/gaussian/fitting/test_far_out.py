@@ -1,15 +1,18 @@
 """Noise is found from the default call: the rows that starts leave aside, and the fits that follow."""
 
+from types import SimpleNamespace
+
 import dask
 import dask.array as da
 import numpy as np
 import pytest
-from catalogue import mixture, rows_around_mean
+from catalogue import mixture, prior_of, rows_around_mean
 
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian.fitting import core
 from sklearn_lrvb.gaussian.fitting.core import core_of
 from sklearn_lrvb.gaussian.fitting.far_out import rules_of_far_out
+from sklearn_lrvb.gaussian.fitting.starts import STANDARDIZED_KMEANS
 
 SETTINGS = {"noise": True, "random_state": 0}
 
@@ -47,6 +50,7 @@ def assert_found(fit, best, labels):
     assert abs(fit.noise_weight_ - np.mean(labels == labels.max())) < 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"tails": "student"}, {"covariance_type": "diag"}], ids=str)
 @pytest.mark.parametrize("seed", range(3))
 def test_outliers_that_lie_together_are_noise(seed, options):
@@ -54,6 +58,7 @@ def test_outliers_that_lie_together_are_noise(seed, options):
     assert_found(LRVBGaussianMixture(**SETTINGS, **options).fit(X), from_truth(X, labels, **options), labels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n_peaks", "n_features", "share", "options"),
     [
@@ -76,6 +81,7 @@ def test_an_even_background_is_noise(n_peaks, n_features, share, options):
     assert_found(fit, from_truth(X, labels, **alone), labels)
 
 
+@pytest.mark.slow
 def test_holes_and_containers_do_not_hide_a_background():
     X, labels = peaks(2, 2, 0.4, n_samples=6000)  # More than starts are made from.
     X[np.arange(0, 6000, 7), np.arange(858) % 2] = np.nan
@@ -89,6 +95,7 @@ def test_holes_and_containers_do_not_hide_a_background():
         np.testing.assert_allclose(other.posterior_mean_, fit.posterior_mean_, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"n_init": 5}, {"moves": "search"}, {"moves": "search", "n_init": 4}])
 def test_more_work_is_never_worse(options):
     for seed in range(3):
@@ -99,7 +106,10 @@ def test_more_work_is_never_worse(options):
             assert more.lower_bound_ > default.lower_bound_ - 1e-3
 
 
-@pytest.mark.parametrize("shape", [(8, 5), (7, 5), (6, 3), (12, 8), (40, 2)])
+@pytest.mark.parametrize(
+    "shape",
+    [(6, 3), *(pytest.param(shape, marks=pytest.mark.slow) for shape in [(8, 5), (7, 5), (12, 8), (40, 2)])],
+)
 def test_weights_are_copies_where_rows_are_few(shape):
     for seed in (0, 3, 12):
         rng = np.random.default_rng([seed, *shape])
@@ -117,6 +127,7 @@ def test_rows_without_clusters_are_refused_by_name():
         LRVBGaussianMixture(**SETTINGS).fit(X)
 
 
+@pytest.mark.slow
 def test_many_columns_are_told_of_the_prior():
     X = np.random.default_rng(1).normal(size=(300, 200))
     X[:150, :5] += 5.0
@@ -145,6 +156,15 @@ def test_the_rules_leave_aside_what_they_name():
     assert far_out.are_aside.mean() <= 0.1
     assert abs(sparser_half.are_aside.mean() - 0.5) < 0.03
     np.testing.assert_array_equal(with_cluster.are_aside, far_out.are_aside | (labels == 1))
+
+
+def test_with_noise_rows_aside_start_as_noise():
+    rows = rows_around_mean(clump()[0])
+    prior = prior_of(mixture({"noise": True}, 1), rows)
+    before_any_step = SimpleNamespace(start_from=lambda responsibilities, prior: responsibilities)
+    for rule in rules_of_far_out(rows, 1, core_of(rows), are_noise=True):
+        start = rule.start(before_any_step, prior, STANDARDIZED_KMEANS, np.random.RandomState(0))
+        np.testing.assert_array_equal(start, np.column_stack([~rule.are_aside, rule.are_aside]))
 
 
 def test_with_tails_rows_far_out_start_like_the_nearest_of_the_others():

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from catalogue import COVARIANCE_TYPES, mixture, posterior_of, rows_around_mean, set_sizes
+from catalogue import COVARIANCE_TYPES, mixture, posterior_of, rows_around_mean, set_sizes, type_of
+from covariance_types import TYPES
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 from scipy.stats import gamma
@@ -14,8 +15,6 @@ from sklearn_lrvb.estimators.gaussian_arguments import resolve_prior
 from sklearn_lrvb.gaussian.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian.fitting.component_statistics import (
     ComponentStatistics,
-    emptied,
-    own_divergences,
 )
 from sklearn_lrvb.gaussian.fitting.core import core_of
 from sklearn_lrvb.gaussian.posterior.tails import ScaledWeights
@@ -36,7 +35,7 @@ MODELS = [
         "weight_concentration_prior_type": "dirichlet_process" if i < 2 else "dirichlet_distribution",
     }
     for (i, covariance_type), (j, tails) in itertools.product(enumerate(COVARIANCE_TYPES), enumerate(TAILS))
-    if not (covariance_type == "tied" and tails == "student_by_component")
+    if not (TYPES[covariance_type].is_shared and tails == "student_by_component")
 ]
 
 
@@ -119,11 +118,13 @@ def test_what_components_add_to_the_divergence_is_all_of_it(model):
     _, fit = state(model)
     posterior, divergences = fit.posterior, fit.posterior.divergences
     shared = divergences.weights
-    if model["covariance_type"] == "tied":
+    if type_of(model).is_shared:
         shared += divergences.precisions[0]
     if model["tails"] == "student":
         shared += posterior.tails.negative_log_prior()
-    assert own_divergences(posterior).sum() + shared == pytest.approx(divergences.total, rel=1e-10)
+    assert ComponentStatistics(posterior).own_divergences.sum() + shared == pytest.approx(
+        divergences.total, rel=1e-10
+    )
 
 
 def best_tails(count, log_sum):
@@ -179,7 +180,7 @@ def test_deletions_gain_at_least_what_they_promise(model):
     counts[components, components] = 0.0
     promised = sums.log_kept + proposals.divergence_saved + proposals.changes_of_weights(counts)
     for k in components:
-        without = emptied(fit.posterior, k)
+        without = ComponentStatistics(fit.posterior).emptied(k)
         posterior = Moves().in_order(without.m_step(e_step(rows, without, without=k).moments))
         assert e_step(rows, posterior).lower_bound - fit.lower_bound > promised[k] - 1e-8
 
@@ -202,6 +203,7 @@ def test_splits_gain_at_least_what_they_promise(model):
 # The whole search.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moves", ["auto", "search"])
 @pytest.mark.parametrize("model", MODELS[::2], ids=model_name)
 def test_surplus_components_leave_clusters_of_heavy_tails(model, moves):
@@ -215,6 +217,7 @@ def test_surplus_components_leave_clusters_of_heavy_tails(model, moves):
     assert found.converged_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tails", "seed"), [("student", 28), ("student_by_component", 13)])
 def test_a_component_takes_over_the_rows_far_out_from_another(tails, seed, monkeypatch):
     # from light tails, a broad component takes the rows far out, and the degrees of freedom are of the cores

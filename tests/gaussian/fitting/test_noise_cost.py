@@ -2,7 +2,6 @@
 
 import re
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,18 +22,8 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian.fitting import noise_cost
-from sklearn_lrvb.gaussian.fitting.noise_cost import (
-    COSTLY,
-    _bound_from_rows,
-    _bound_from_traces,
-    _directions,
-    _whiteners_along_rows,
-    costly_noise,
-)
-from sklearn_lrvb.gaussian.fitting.row_span import RowSpan
+from sklearn_lrvb.gaussian.fitting.noise_cost import COSTLY, costly_noise
 from sklearn_lrvb.gaussian.fitting.starts import STANDARDIZED_KMEANS, starting_responsibilities
-from sklearn_lrvb.rows import ArrayRows
 
 every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 every_prior = pytest.mark.parametrize("prior", PRIORS)
@@ -79,7 +68,9 @@ def test_of_one_component_it_is_what_a_refit_without_noise_gains(covariance_type
     noisy = quiet(mixture({**model, "reg_covar": 0.3}, 1), X)
     gained = mixture({**model, "reg_covar": 0.0}, 1).fit(X).lower_bound_ - noisy.lower_bound_
     cost = cost_of(noisy, X)
-    assert cost.per_row * len(X) == pytest.approx(gained, rel=1e-9)
+    is_exact = covariance_type not in ("full", "tied")  # Of a matrix it is that of features on their own.
+    assert cost.per_row * len(X) == pytest.approx(gained, rel=1e-9 if is_exact else 0.2)
+    assert cost.per_row * len(X) <= gained * (1 + 1e-9)
     assert cost.per_row > COSTLY
 
 
@@ -116,39 +107,15 @@ def test_weights_count_rows(covariance_type):
     cost, same = cost_of(weighted, X, weights), cost_of(weighted, repeated)
     for name in ("per_row", "share", "negligible"):
         assert getattr(cost, name) == pytest.approx(getattr(same, name), rel=1e-8)
-    np.testing.assert_allclose(cost.variances, same.variances, rtol=1e-8)
+    assert cost.variance == pytest.approx(same.variance, rel=1e-8)
 
 
-@every_type
-@pytest.mark.parametrize("reg_covar", [1e-3, 1e-2, 0.1])
-def test_the_bound_from_traces_is_one(covariance_type, reg_covar):
-    X = overlapping()
-    estimator = quiet(mixture({"covariance_type": covariance_type, "reg_covar": reg_covar}), X)
-    posterior = posterior_of(estimator)
-    bound = _bound_from_traces(posterior, posterior.whiteners)
-    cost = cost_of(estimator, X)
-    assert np.isfinite(bound)
-    assert bound >= (0.0 if cost is None else (1.0 - 1e-10) * cost.per_row * len(X))
-    # In one direction for all it is the cost itself.
-    if covariance_type == "spherical" and cost is not None:
-        assert bound == pytest.approx(cost.per_row * len(X), rel=1e-6)
-
-
+@pytest.mark.all_cases
 @every_type
 def test_without_noise_there_is_no_cost(covariance_type):
     X = overlapping()
     estimator = mixture({"covariance_type": covariance_type, "reg_covar": 0.0}).fit(1e-6 * X)
     assert cost_of(estimator, 1e-6 * X) is None
-
-
-@every_type
-def test_harmless_noise_needs_no_pass_over_the_rows(covariance_type, monkeypatch):
-    posterior = posterior_of(mixture({"covariance_type": covariance_type}).fit(overlapping()))
-    rows = rows_around_mean(overlapping())
-    monkeypatch.setattr(ArrayRows, "total", None)
-    assert costly_noise(rows, posterior) is None
-    with pytest.raises(TypeError):
-        costly_noise(rows, replace(posterior, prior=replace(posterior.prior, reg_covar=0.1)))
 
 
 # The warning.
@@ -178,17 +145,6 @@ def test_it_names_features_as_the_frame_does():
 def test_of_a_spherical_fit_it_names_no_direction():
     message = message_of(LRVBGaussianMixture(covariance_type="spherical"), 1e-4 * overlapping())
     assert "in every direction (mean variance of a feature " in message
-
-
-def test_nearly_dependent_columns_are_not_to_be_scaled():
-    X = overlapping()
-    X = np.column_stack([X, X[:, 0] + 1e-4 * np.random.default_rng(0).normal(size=len(X))])
-    X = StandardScaler().fit_transform(X)
-    message = message_of(LRVBGaussianMixture(n_components=2, random_state=0), X)
-    assert "x0 (variance 1 in X)" in message
-    assert "x2 (variance 1 in X)" in message
-    assert "scale" not in message
-    assert "(b) drop one of these features" in message
 
 
 @every_prior
@@ -232,6 +188,7 @@ def test_noise_in_the_prior_of_a_constant_column_does_not_hide_itself(covariance
     assert cost_of(estimator, X) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covariance_type", ["full", "tied", "diag"])
 def test_principal_components_of_dependent_columns_are_to_be_dropped(covariance_type):
     X = overlapping()
@@ -239,7 +196,7 @@ def test_principal_components_of_dependent_columns_are_to_be_dropped(covariance_
     estimator = LRVBGaussianMixture(n_components=2, covariance_type=covariance_type, random_state=0)
     for rows in X, X.astype(np.float32):
         assert 0 < rows.var(axis=0).min() < 1e-25
-        assert "(c) drop these features if they hold rounding errors alone" in message_of(estimator, rows)
+        assert "(c) drop this feature if it holds rounding errors alone" in message_of(estimator, rows)
     assert "rounding" not in message_of(estimator, planted())
 
 
@@ -273,6 +230,7 @@ def standardized_kmeans(rows):
     return starting_responsibilities(rows, 3, STANDARDIZED_KMEANS, np.random.RandomState(0), is_flat=False)
 
 
+@pytest.mark.slow
 def test_raw_breast_cancer_leaves_the_optimum_that_the_largest_column_leads_to():
     X = load_breast_cancer().data
     estimator = quiet(LRVBGaussianMixture(n_components=2, random_state=0), X)
@@ -282,6 +240,7 @@ def test_raw_breast_cancer_leaves_the_optimum_that_the_largest_column_leads_to()
     assert np.all(np.diff(estimator.lower_bounds_) >= 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["newton", "coordinate_ascent"])
 @pytest.mark.parametrize("covariance_type", ["full", "diag"])
 def test_the_start_never_lowers_the_bound(covariance_type, solver):
@@ -315,71 +274,8 @@ def test_the_start_of_many_rows_is_that_of_a_sample(monkeypatch):
     assert adjusted_rand_score(made.argmax(axis=1), labels) > 0.9
 
 
-@pytest.mark.parametrize("covariance_type", ["full", "tied"])
-@pytest.mark.parametrize("n_samples", [25, 40, 60, 200])
-@pytest.mark.parametrize("reg_covar", [1e-6, 1e-3, 1e-2])
-def test_the_bound_from_rows_is_one(covariance_type, n_samples, reg_covar):
-    X = (
-        np.random.default_rng(n_samples).normal(size=(n_samples, 20))
-        + 5.0 * np.eye(3, 20)[np.arange(n_samples) % 3]
-    )
-    estimator = quiet(mixture({"covariance_type": covariance_type, "reg_covar": reg_covar}, 3), X)
-    posterior, rows = posterior_of(estimator), rows_around_mean(X)
-    bound = _bound_from_rows(posterior, posterior.whiteners)
-    cost = _directions(rows, posterior).costs.sum()
-    assert cost <= bound
-    if reg_covar == 1e-6:
-        assert bound < 20.0 * cost + 1e-3
-
-
 def test_it_is_reported(capsys):
     quiet(LRVBGaussianMixture(n_components=2, random_state=0, verbose=1), planted())
     assert "Initialization on standardized columns" in capsys.readouterr().out
     quiet(LRVBGaussianMixture(n_components=2, random_state=0, verbose=1), overlapping())
     assert "standardized" not in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("covariance_type", ["full", "tied"])
-def test_the_direction_that_centred_rows_lack_takes_no_eigenvectors(covariance_type, monkeypatch):
-    # N centred rows span N - 1 directions; the last one of their span holds rounding alone.
-    X = 5.0 * np.random.default_rng(0).normal(size=(40, 300)) + 10.0 * np.eye(3, 300)[np.arange(40) % 3]
-    monkeypatch.setattr(noise_cost, "_directions", None)
-    mixture({"covariance_type": covariance_type}, 3).set_params(reg_covar=1e-6).fit(X)
-    with pytest.raises(TypeError):  # Noise that may be costly is looked into.
-        mixture({"covariance_type": covariance_type}, 3).set_params(reg_covar=1e-6).fit(1e-4 * X)
-
-
-@pytest.mark.parametrize("n_samples", [80, 120])
-def test_components_of_fewer_rows_than_features_take_no_eigenvectors(n_samples, monkeypatch):
-    X = np.random.default_rng(0).normal(size=(n_samples, 90)) + 10.0 * np.eye(3, 90)[np.arange(n_samples) % 3]
-    looked_at = []
-    monkeypatch.setattr(noise_cost, "_directions", lambda *_: looked_at.append(1))
-    mixture({"covariance_type": "full", "reg_covar": 1e-6}, 3).fit(X)
-    assert not looked_at
-
-
-@pytest.mark.parametrize("covariance_type", ["full", "tied"])
-@pytest.mark.parametrize("covariance_prior", [None, 1e-4 * np.eye(20)])
-@pytest.mark.parametrize(
-    ("within", "beyond"), [(0.0, 0.0), (10.0, 1.0), (30.0, 1.0), (1000.0, 10.0), (3.0, 0.0)]
-)
-@pytest.mark.parametrize("n_samples", [12, 18])
-def test_it_is_the_same_in_the_span_of_the_rows(n_samples, within, beyond, covariance_prior, covariance_type):
-    # A prior mean that is away from the rows turns the directions of the noise out of their span.
-    X = np.random.default_rng(0).normal(size=(n_samples, 20))
-    directions = np.linalg.svd(X - X.mean(axis=0))[2]
-    mean_prior = X.mean(axis=0) + within * directions[0] + beyond * directions[-1]
-    estimator = mixture(
-        {"covariance_type": covariance_type, "reg_covar": 1e-3},
-        1,
-        covariance_prior=covariance_prior,
-        mean_prior=mean_prior if within else None,
-    )
-    posterior, rows = posterior_of(quiet(estimator, X)), rows_around_mean(X)
-    span = RowSpan.if_smaller(rows, posterior.prior)
-    projected = span.projected(posterior)
-    whole, in_span = (_directions(*pair).costs.sum() for pair in ((rows, posterior), (span.rows, projected)))
-    assert in_span == pytest.approx(whole, rel=1e-6)
-    whiteners = _whiteners_along_rows(span.rows, projected)
-    assert in_span <= _bound_from_traces(projected, whiteners) * (1 + 1e-9)
-    assert in_span <= _bound_from_rows(projected, whiteners) * (1 + 1e-9)

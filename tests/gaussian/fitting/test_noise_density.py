@@ -7,6 +7,7 @@ import dask.array as da
 import numpy as np
 import pytest
 from catalogue import COVARIANCE_TYPES, rows_around_mean, set_sizes, three_blobs
+from covariance_types import TYPES
 from scipy.stats import chi2, multivariate_normal
 from sklearn.datasets import load_iris
 
@@ -16,6 +17,7 @@ from sklearn_lrvb.gaussian.fitting.core import core_of
 from sklearn_lrvb.gaussian.fitting.far_out import FarOut
 from sklearn_lrvb.gaussian.fitting.noise_density import default_log_density
 from sklearn_lrvb.gaussian.fitting.starts import Completion
+from sklearn_lrvb.gaussian.model import GAUSSIAN
 from sklearn_lrvb.rows import given_rows
 
 
@@ -33,7 +35,7 @@ def structure_of(covariance_type, n_features):
 
 def found(rows, covariance_type="full", reg_covar=0.0):
     """Mean and covariance of the core, the log density, and the rows far out."""
-    completion = Completion(rows, needs_matrix=True) if rows.has_holes else None
+    completion = Completion(rows, needs_matrix=True, model=GAUSSIAN) if rows.has_holes else None
     core = core_of(rows, completion)
     log_density = default_log_density(core, structure_of(covariance_type, rows.n_features), reg_covar)
     return core.mean + rows.origin, core.covariance, log_density, FarOut(rows, core).are_far_out
@@ -88,6 +90,7 @@ def test_a_row_of_a_weight_is_so_many_rows(n_sampled, monkeypatch):
     assert_same((*results, far_out[repeated]), found_in(X[repeated]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_sampled", [None, 200])
 @pytest.mark.parametrize("has_holes", [False, True])
 def test_rows_in_parts_and_small_blocks_give_the_same(n_sampled, has_holes, monkeypatch):
@@ -108,7 +111,7 @@ def test_rows_in_parts_and_small_blocks_give_the_same(n_sampled, has_holes, monk
 # The core.
 
 
-@pytest.mark.parametrize("n_features", [1, 2, 8])
+@pytest.mark.parametrize("n_features", [1, 2, pytest.param(8, marks=pytest.mark.slow)])
 def test_normal_rows_have_the_covariance_of_their_core(n_features):
     n_samples = 40_000
     X = np.random.default_rng(0).normal(size=(n_samples, n_features))
@@ -123,6 +126,7 @@ def test_how_far_outliers_are_does_not_matter_to_the_core():
     assert np.abs(near[0]).max() < 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one_in", [5, 20, 299])
 def test_most_rows_may_have_one_value_in_a_column(one_in):
     X = three_blobs(300, 3)
@@ -149,8 +153,7 @@ def test_one_row_at_any_distance_does_not_count(row):
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_the_core_has_the_shape_of_a_prior(covariance_type):
     core, structure = core_of(rows_around_mean(three_blobs(300, 3))), structure_of(covariance_type, 3)
-    shaped = {"diag": np.diag(core.covariance), "spherical": np.mean(np.diag(core.covariance))}
-    expected = np.reshape(shaped.get(covariance_type, core.covariance), structure.identity.shape)
+    expected = np.reshape(TYPES[covariance_type].prior(core.covariance), structure.identity.shape)
     np.testing.assert_allclose(core.covariance_in(structure), expected, rtol=1e-13)
 
 
@@ -219,7 +222,7 @@ def test_a_known_error_changes_the_density_no_more_than_it_widens_the_range():
 
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_constant_columns_tell_no_noise(covariance_type):
-    X, reg_covar = three_blobs(300, 2), 0.0 if covariance_type == "spherical" else 1e-3
+    X, reg_covar = three_blobs(300, 2), 0.0 if TYPES[covariance_type].n_axes == 0 else 1e-3
     options = {"covariance_type": covariance_type, "reg_covar": reg_covar}
     widened = found_in(np.column_stack([X, np.full(300, 7.1)]), **options)
     narrow = found_in(X, **options)
@@ -229,6 +232,7 @@ def test_constant_columns_tell_no_noise(covariance_type):
     np.testing.assert_allclose(widened[2], narrow[2] - 0.5 * np.log(2 * np.pi * variance), rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_noise_gains_nothing_on_clean_rows(covariance_type):
     tables = [load_iris().data]
@@ -250,6 +254,7 @@ def test_one_column_has_one_density():
     np.testing.assert_allclose(found, of_volume(np.ptp(X), X, 2), rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_samples", "n_features"), [(20, 3), (30, 2), (30, 5), (50, 1), (50, 3)])
 def test_few_clean_rows_are_no_noise(n_samples, n_features):
     lost = 0
@@ -302,6 +307,6 @@ def test_columns_without_volume(covariance_type):
     X = three_blobs(300, 2)
     X = np.column_stack([X, X.sum(axis=1), np.zeros(300)])
     assert np.isfinite(found_in(X, covariance_type=covariance_type, reg_covar=1e-6)[2])
-    if covariance_type != "spherical":
+    if TYPES[covariance_type].n_axes > 0:
         with pytest.raises(ValueError, match=r"X fills no volume.*its 4 columns.*\(b\) Raise reg_covar"):
             found_in(X, covariance_type=covariance_type)

@@ -38,6 +38,8 @@ ARRAYS = (
     "n_occupied_",
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore:reg_covar=2.*large for these data")
+
 # A vague prior and much noise leave assignments ambiguous, even where there are fewer rows than features.
 PRIORS = {
     "default": {"reg_covar": 2.0},
@@ -210,7 +212,6 @@ def test_weighted_and_single_precision_rows(covariance_type, prior, X, rng, monk
     np.testing.assert_allclose(one.lower_bound_, repeated.lower_bound_, rtol=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore:reg_covar=2.*large for these data")
 @pytest.mark.parametrize("covariance_type", ["full", "tied"])
 @pytest.mark.parametrize("n_steps", [0, 2, 500])
 @pytest.mark.filterwarnings("ignore:Best performing initialization did not converge")
@@ -330,6 +331,7 @@ def test_one_row_more_than_one_cluster_each(rng):
         assert np.isfinite(mixture.score_samples(X)).all()
 
 
+@pytest.mark.slow
 def test_what_is_too_large_of_many_features_is_refused_before_any_work():
     X = np.random.default_rng(0).normal(size=(20, 300))
     mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)

@@ -67,6 +67,7 @@ def fit_at(model, groups, n_components, weighted=False, holes=0.0):
     return rows, Ascent(rows, 1e-9, 400).newton(Ascent(rows, 1e-9, 400).start_at(start))
 
 
+@pytest.mark.slow
 @models_in_turn(few_of(PROPER), "kind", ("plain", "weighted", "with holes", "weighted with holes"))
 def test_a_split_gains_what_it_promises(model, kind):
     rows, fit = fit_at(model, [0, 1, 2, 2], 5, "weighted" in kind, 0.2 if "holes" in kind else 0.0)
@@ -110,6 +111,7 @@ def test_the_search_parts_what_a_start_had_joined(model, joined):
     assert np.diff(found.lower_bounds_).min() > -1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("covariance_type", "n_sampled", "holes"),
     [
@@ -154,6 +156,7 @@ def test_a_swap_gains_what_it_promises(model, weighted):
     assert gained < promised + (0.1 if model.get("noise") else 1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", PROPER[::3], ids=model_id)
 def test_a_swap_where_no_component_is_empty(model):
     # one blob in two components, and two blobs in one
@@ -168,6 +171,7 @@ def test_a_swap_where_no_component_is_empty(model):
     assert found.n_occupied_ == 4
 
 
+@pytest.mark.slow
 @models_in_turn(PROPER[::3], "seed", range(4))
 def test_the_search_is_never_worse_than_merges(model, seed):
     X = three_blobs(150)
@@ -195,6 +199,7 @@ def test_components_of_few_rows_are_not_split():
     assert splits(RowsOfComponents(rows, posterior), posterior, np.arange(2)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_features", [2, 5])
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 @pytest.mark.parametrize("seed", range(2))
@@ -221,6 +226,7 @@ def test_a_prior_mean_far_away_does_not_hide_a_split():
     np.testing.assert_array_equal(np.bincount(found.predict(X)), [100, 100])
 
 
+@pytest.mark.slow
 def test_an_optimum_stands_where_the_climb_after_it_fails(monkeypatch):
     model = {**PROPER[0], "moves": "search", "init_params": merged_start([0, 1, 2, 2]), "tol": 1e-3}
     climb, ends = Ascent._climb, []

@@ -26,7 +26,6 @@ from catalogue import (
     models_in_turn,
     n_labels,
     newton_decrement,
-    of_structure,
     overlapping,
     posterior_of,
     rows_of,
@@ -35,6 +34,7 @@ from catalogue import (
     solvers_of,
     targets_of,
     three_blobs,
+    type_of,
     uncertainty_of,
     unique,
     use_information,
@@ -49,7 +49,6 @@ from sklearn_lrvb.gaussian.covariance_structures.structures import (
     DiagonalCovariance,
     FullCovariance,
     SphericalCovariance,
-    TiedCovariance,
 )
 from sklearn_lrvb.gaussian.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian.information import observed_information as information_module
@@ -61,11 +60,7 @@ from sklearn_lrvb.gaussian.information.missing_information import (
     missing_information,
     missing_information_product,
 )
-from sklearn_lrvb.gaussian.information.observed_information import (
-    complete_information,
-    observed_information,
-    solver_costs,
-)
+from sklearn_lrvb.gaussian.information.observed_information import GaussianInformation
 from sklearn_lrvb.linear_response.solvers import DualInformation, information_from_arrays
 from sklearn_lrvb.mixture.e_step import e_step
 from sklearn_lrvb.mixture.responsibilities import expect
@@ -92,6 +87,7 @@ def test_equals_the_papers_dense_formula(model, n_components):
     assert error.max() < 1e-8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", WITH_NOISE, ids=model_id)
 def test_with_noise_it_is_that_of_independent_refits(model):
     X = overlapping(60)
@@ -112,16 +108,14 @@ def test_with_noise_it_is_that_of_independent_refits(model):
 def test_mean_field_covariance_is_that_of_q(model):
     estimator = fitted(model)
     sd = np.sqrt(np.diag(estimator.get_posterior_covariance(method="mean_field")))
-    matrices, precision = model["covariance_type"] in ("full", "tied"), estimator.precisions_
+    matrices, precision = type_of(model).is_matrix, estimator.precisions_
     nu = np.broadcast_to(estimator.degrees_of_freedom_, 2)
     if matrices:
         diagonal = np.einsum("...pp->...p", precision)
         wishart = precision**2 + diagonal[..., :, None] * diagonal[..., None, :]
     else:
         wishart = 2 * precision**2  # a gamma variable with shape nu/2
-    wishart = wishart / (
-        nu[0] if model["covariance_type"] == "tied" else nu.reshape(2, *[1] * (wishart.ndim - 1))
-    )
+    wishart = wishart / type_of(model).over(estimator.degrees_of_freedom_)
     student = nu / (nu - (3 if matrices else 2)) if model["factorization"] == "joint" else np.ones(2)
     variances = np.einsum("kpp->kp", dense(model, scales_of(estimator)))
     means = variances * (student / estimator.mean_precision_)[:, None]
@@ -156,7 +150,7 @@ def test_covariance_is_symmetric_positive_and_agrees_with_its_parts(model):
     np.testing.assert_allclose(unique(model, estimator.precisions_std_), sd[of_precisions], rtol=1e-12)
     for values in (estimator.precisions_std_, estimator.covariances_std_):
         assert values.shape == estimator.precisions_.shape
-        if model["covariance_type"] in ("full", "tied"):
+        if type_of(model).is_matrix:
             np.testing.assert_array_equal(values, values.swapaxes(-1, -2))
 
 
@@ -168,12 +162,12 @@ def test_covariances_and_weights_follow_by_the_delta_method(model):
         target=["precisions", inverses, "log_weights", "weights"], method="lrvb"
     )
     step = 1e-6
-    inverse = np.linalg.inv if model["covariance_type"] in ("full", "tied") else np.reciprocal
+    inverse = type_of(model).inverse
     jacobian = []
     for place in np.ndindex(estimator.precisions_.shape):
         moved = estimator.precisions_.copy()
         moved[place] += step
-        if model["covariance_type"] in ("full", "tied"):
+        if type_of(model).is_matrix:
             if place[-2] > place[-1]:
                 continue
             moved[(*place[:-2], place[-1], place[-2])] = moved[place]
@@ -200,7 +194,7 @@ def test_covariances_and_weights_follow_by_the_delta_method(model):
 def test_covariance_with_the_precisions_is_the_response_to_the_covariance_prior(model):
     # log p gains -trace(dC Lambda)/2 for every precision: an identity of E_q theta for either factorization
     X, step = overlapping(), 1e-3
-    prior = np.asarray(of_structure(model, np.cov(X.T)))
+    prior = np.asarray(type_of(model).prior(np.cov(X.T)))
     model = with_fixed_noise(model, X)
     estimator = mixture(model, covariance_prior=prior[()]).fit(X)
     to_precisions = estimator.posterior_covariance_[:, n_labels(model) + 4 :]
@@ -259,15 +253,15 @@ def missing_by_definition(posterior, rows, responsibilities):
     whiteners = structure.dense(posterior.whiteners)
     n_components, n_features = posterior.centred_means.shape
     n_quadratic = len(quadratic_features(structure, np.ones(n_features), 0))
-    tied = isinstance(structure, TiedCovariance)
-    size = n_components * (1 + n_features) + (1 if tied else n_components) * n_quadratic
+    is_shared = structure.shares_precision
+    size = n_components * (1 + n_features) + (1 if is_shared else n_components) * n_quadratic
     missing = np.zeros((size, size))
     block = rows.block(slice(0, rows.n_samples))
     for x, r, weight in zip(block.rows.T, responsibilities, block.counts, strict=True):
         features = np.zeros((n_components, size))
         for k, W in enumerate(whiteners):
             y, linear = W @ (x - posterior.centred_means[k]), n_components + k * n_features
-            quadratic = n_components * (1 + n_features) + (0 if tied else k) * n_quadratic
+            quadratic = n_components * (1 + n_features) + (0 if is_shared else k) * n_quadratic
             features[k, k] = 1.0
             features[k, linear : linear + n_features] = y
             noise = posterior.prior.reg_covar * W @ W.T
@@ -276,6 +270,7 @@ def missing_by_definition(posterior, rows, responsibilities):
     return missing
 
 
+@pytest.mark.all_cases
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 @pytest.mark.parametrize(("n_features", "n_components"), [(1, 2), (2, 2), (3, 3), (4, 1), (14, 2)])
 @pytest.mark.parametrize(  # every two choices of different options together
@@ -307,10 +302,10 @@ def test_missing_information_is_its_definition(
     np.testing.assert_allclose(root @ root.T, missing, atol=1e-12 * scale)
     combinations = rng.normal(size=(len(columns), 2))
     np.testing.assert_allclose(columns.product(combinations), root @ combinations, atol=1e-11 * scale)
-    scaled = complete_information(posterior).times_root_transposed(root)
+    scaled = GaussianInformation(posterior).complete.times_root_transposed(root)
     np.testing.assert_allclose(columns.kernel(), scaled.T @ scaled, atol=1e-13 * scale)
     index = np.random.default_rng(2).permutation(len(missing))[:7]
-    covariance = complete_information(posterior).times_root(scaled)
+    covariance = GaussianInformation(posterior).complete.times_root(scaled)
     np.testing.assert_allclose(columns.responses(index), covariance[index].T, atol=1e-13 * scale)
 
 
@@ -329,7 +324,7 @@ def test_missing_information_of_many_rows_is_its_definition(
     posterior = posterior_of(estimator)
     rows = rows_of(estimator, X, weights)
     missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
-    T = complete_information(posterior).times_root_transposed(np.eye(len(missing)))
+    T = GaussianInformation(posterior).complete.times_root_transposed(np.eye(len(missing)))
     formed = missing_information(rows, posterior, (from_monomials, from_own_frames))
     assert np.abs(T @ (formed - missing) @ T.T).max() < 1e-12
 
@@ -355,7 +350,7 @@ def test_frames_of_any_shape_lose_nothing(ratio, crossed):
     responsibilities = expect(OwnFrames(posterior), RowBlock(X.T.copy())).responsibilities
     assert np.count_nonzero(responsibilities.max(axis=0) < 0.99) > 1
     missing = missing_by_definition(posterior, rows, responsibilities.T)
-    T = complete_information(posterior).times_root_transposed(np.eye(len(missing)))
+    T = GaussianInformation(posterior).complete.times_root_transposed(np.eye(len(missing)))
     columns = RowColumns.of_rows(rows, posterior)
     root = columns.transposed_product(np.eye(len(missing))).T
     formed = [missing_information(rows, posterior, chosen) for chosen in ways(posterior)]
@@ -371,7 +366,7 @@ def test_components_far_apart_lose_nothing_to_a_common_frame():
     posterior = posterior_of(estimator)
     rows = rows_of(estimator, X)
     missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
-    T = complete_information(posterior).times_root_transposed(np.eye(len(missing)))
+    T = GaussianInformation(posterior).complete.times_root_transposed(np.eye(len(missing)))
     for chosen in ways(posterior):
         error = T @ (missing_information(rows, posterior, chosen) - missing) @ T.T
         assert np.abs(error).max() < 1e-12
@@ -385,7 +380,7 @@ def test_pairs_far_from_others_lose_nothing_to_a_shared_precision():
     posterior = posterior_of(estimator)
     rows = rows_of(estimator, X)
     responsibilities = expect(OwnFrames(posterior), rows.block(slice(0, 400))).responsibilities
-    T = complete_information(posterior).times_root_transposed(np.eye(20 - 5))
+    T = GaussianInformation(posterior).complete.times_root_transposed(np.eye(20 - 5))
     missing = missing_by_definition(posterior, rows, responsibilities.T)
     assert (
         np.abs(
@@ -395,6 +390,7 @@ def test_pairs_far_from_others_lose_nothing_to_a_shared_precision():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", [30.0, 6.0])
 def test_certain_rows_are_skipped_without_a_trace(shift):
     X = np.concatenate([overlapping(2400), overlapping(2400) + [shift, 0.0]])
@@ -402,7 +398,7 @@ def test_certain_rows_are_skipped_without_a_trace(shift):
     posterior = posterior_of(estimator)
     rows = rows_of(estimator, X)
     missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
-    complete = complete_information(posterior)
+    complete = GaussianInformation(posterior).complete
     T = complete.times_root_transposed(np.eye(len(missing)))
     columns = RowColumns.of_rows(rows, posterior)
     assert len(columns) < 3 * len(X) - 1000
@@ -517,6 +513,7 @@ def test_names():
     assert len(names) == 12
 
 
+@pytest.mark.slow
 def test_many_features_are_for_the_solver_of_few_ambiguous_rows():
     # 40,602 unknowns, a matrix of 12 GB, but a handful of rows between the components
     rng = np.random.default_rng(0)
@@ -543,6 +540,7 @@ def test_many_features_are_for_the_solver_of_few_ambiguous_rows():
     assert one.shape == (2, 2, 200)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("information", INFORMATION)
 def test_influence_in_batches_of_targets_is_the_same(information, monkeypatch):
     use_information(information, monkeypatch)
@@ -626,7 +624,7 @@ def test_cost_model_on_problems_of_every_kind():
     def cheapest(n_samples, n_features, n_components, n_alternatives, n_targets=1):
         q = SimpleNamespace(structure=FullCovariance(n_components, n_features))
         result = SimpleNamespace(n_alternatives=n_alternatives, n_ambiguous_pairs=n_alternatives)
-        costs = solver_costs(complete_rows(n_samples), q, result)
+        costs = GaussianInformation(q).costs(complete_rows(n_samples), result)
         return costs.cheapest(n_targets)
 
     assert cheapest(10_000, 2, 2, 10_000) == "primal"
@@ -642,7 +640,7 @@ def test_cost_model_on_problems_of_every_kind():
 def test_many_pairs_cost_more_than_their_columns():
     q = SimpleNamespace(structure=FullCovariance(10, 10))
     results = (SimpleNamespace(n_alternatives=52_000, n_ambiguous_pairs=n) for n in (65_000, 400_000))
-    few, many = (solver_costs(complete_rows(10_000), q, result).gram for result in results)
+    few, many = (GaussianInformation(q).costs(complete_rows(10_000), result).gram for result in results)
     assert many > 1.5 * few
 
 
@@ -659,7 +657,7 @@ def test_the_way_to_the_matrix_that_costs_least_comes_first(monkeypatch):
         X[::2, 0] += distance
         estimator = mixture(MODELS[0]).fit(X)
         rows, posterior = rows_of(estimator, X), posterior_of(estimator)
-        observed_information(rows, posterior, e_step(rows, posterior), solver="primal")
+        GaussianInformation(posterior).observed(rows, e_step(rows, posterior), solver="primal")
     assert (first[0], first[-1]) == (from_monomials, by_pairs)
 
 
@@ -671,7 +669,7 @@ def test_determinants_of_rows_with_holes_are_the_same_by_columns_and_by_a_matrix
     estimator = mixture({"covariance_type": covariance_type}).fit(X)
     rows, posterior = rows_of(estimator, X), posterior_of(estimator)
     by_matrix, by_columns = (
-        observed_information(rows, posterior, e_step(rows, posterior), solver=solver).log_determinant
+        GaussianInformation(posterior).observed(rows, e_step(rows, posterior), solver=solver).log_determinant
         for solver in ("primal", "dual")
     )
     assert by_columns == pytest.approx(by_matrix, rel=1e-9)
@@ -687,11 +685,11 @@ def test_the_smaller_form_of_a_dual_information_is_stored(distance, form):
     estimator = mixture(MODELS[0]).fit(X)
     posterior = posterior_of(estimator)
     rows = rows_of(estimator, X)
-    information = observed_information(rows, posterior, e_step(rows, posterior), solver="dual")
+    information = GaussianInformation(posterior).observed(rows, e_step(rows, posterior), solver="dual")
     arrays = information.to_arrays()
     assert set(arrays) == form
     twin = information_from_arrays(
-        complete_information(posterior), arrays, lambda own: RowColumns.from_arrays(posterior, own)
+        GaussianInformation(posterior).complete, arrays, lambda own: RowColumns.from_arrays(posterior, own)
     )
     covariance = information.covariance()
     atol = 1e-10 * np.abs(covariance).max()

@@ -23,6 +23,7 @@ from catalogue import (
     use_information,
     values_of,
 )
+from covariance_types import TYPES
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
@@ -136,6 +137,7 @@ def few_rows(n_samples=12):
     return np.random.default_rng(5).normal(size=(n_samples, 3)) @ [[2, 0, 0], [1, 1, 0], [0, -1, 0.5]] + 30.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covariance_type", ["full", "tied"])
 def test_matrices_of_one_component_are_wishart(covariance_type):
     # no information is missing, and with 12 rows nothing is nearly normal
@@ -158,11 +160,12 @@ def test_scales_of_one_component_are_gamma(covariance_type, factorization):
     model = {"covariance_type": covariance_type, "factorization": factorization}
     estimator = mixture(model, n_components=1).fit(few_rows())
     draws = estimator.sample_posterior(n_draws=4000, random_state=7, method="lrvb")["precisions"]
-    c = estimator.degrees_of_freedom_prior_ + (36 if covariance_type == "spherical" else 12)
+    c = estimator.degrees_of_freedom_prior_ + 12 * TYPES[covariance_type].power(3)
     for ratio in (draws / estimator.precisions_).reshape(4000, -1).T:
         assert_drawn_from(c * ratio, stats.chi2(c).cdf)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_means_of_few_rows_have_the_excess_of_students_t(covariance_type):
     estimator = mixture({"covariance_type": covariance_type}, n_components=1).fit(few_rows(5))
@@ -242,10 +245,10 @@ def test_empty_components_are_drawn_from_their_prior(covariance_type, concentrat
     draws = estimator.sample_posterior(n_draws=500, random_state=12, method="lrvb")
     assert_in_range(model, draws, n_components=5)
     # Student's t, even Cauchy's for matrices: the default prior has as many degrees of freedom as features
-    is_matrix = covariance_type == "full"
+    is_shared, size = TYPES[covariance_type].is_shared, TYPES[covariance_type].block_size(2)
     for k in (0, 2, 4):
-        c = np.ravel(estimator.degrees_of_freedom_)[0 if covariance_type == "tied" else k]
-        freedom = c - is_matrix - (covariance_type == "tied")
+        c = np.ravel(estimator.degrees_of_freedom_)[0 if is_shared else k]
+        freedom = c - size + 1
         scale = np.sqrt(dense(model, estimator.covariances_, 5)[k].diagonal() * c / freedom)
         scaled = (draws["means"][:, k] - estimator.means_[k]) / scale * np.sqrt(estimator.mean_precision_[k])
         for own in scaled.T:
@@ -254,6 +257,7 @@ def test_empty_components_are_drawn_from_their_prior(covariance_type, concentrat
     np.testing.assert_allclose(draws["weights"].mean(axis=0), estimator.weights_, atol=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_draws_are_in_range_near_the_least_degrees_of_freedom(covariance_type, monkeypatch):
     set_sizes(monkeypatch, blocks_of_scans=(4, 4))
@@ -285,6 +289,7 @@ def test_the_weight_of_one_component_is_one():
         )
 
 
+@pytest.mark.slow
 def test_matrices_are_definite_however_little_is_known():
     # variances of features that leave residual variances no degree of freedom
     rng = np.random.default_rng(13)
@@ -301,6 +306,7 @@ def test_matrices_are_definite_however_little_is_known():
         np.testing.assert_array_less(np.abs(pivots.mean(axis=0) - expected), error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", INFORMATION)
 def test_every_solver_draws_the_same(solver, monkeypatch):
     model = MODELS[0]

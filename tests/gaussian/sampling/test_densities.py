@@ -7,7 +7,6 @@ from sampling_problems import PROPER, problem
 
 from sklearn_lrvb.gaussian.sampling.likelihood import (
     log_derivative_of_precisions,
-    log_joint,
 )
 
 weighted_or_not = models_in_turn(PROPER, "weighted", [False, False, True])
@@ -28,7 +27,7 @@ def test_the_joint_density_is_scipys(model, weighted):
     case = problem(model, 3 if weighted else 2, weighted=weighted)
     draws = case.sampler.copula.draws(case.responses(4))
     expected = case.log_joint(draws) + log_derivative_of_parameters(case, draws)
-    np.testing.assert_allclose(log_joint(case.rows, case.sampler.parameters(draws)), expected, rtol=1e-10)
+    np.testing.assert_allclose(case.sampler.parameters(draws).log_joint(case.rows), expected, rtol=1e-10)
 
 
 def parameters_of(draws):
@@ -64,6 +63,7 @@ def test_the_copulas_density_is_that_of_a_transformed_normal(model, weighted):
     np.testing.assert_allclose(found, log_normal - log_derivative, atol=1e-5)
 
 
+@pytest.mark.all_cases
 @models_in_turn(PROPER, "n_components", [1, 2, 3])
 def test_slopes_are_derivatives(model, n_components):
     case = problem(model, n_components, weighted=n_components != 2)
@@ -71,7 +71,7 @@ def test_slopes_are_derivatives(model, n_components):
     normals = sampler.density.normals(case.responses(3))
     log_ratios, slopes, draws = sampler.log_ratios_and_slopes(rows, normals)
     responses = sampler.density.responses(normals)
-    expected = log_joint(rows, sampler.parameters(draws))
+    expected = sampler.parameters(draws).log_joint(rows)
     expected = expected - sampler.density.log_density(normals, responses, draws)
     np.testing.assert_allclose(log_ratios, expected, rtol=1e-11)
     for i, step in enumerate(1e-4 * np.eye(normals.shape[1])):

@@ -19,7 +19,7 @@ from sklearn_lrvb.sampling.exact import ExactPosterior
 from sklearn_lrvb.sampling.likelihood import (
     moments_of_random_assignments,
 )
-from sklearn_lrvb.sampling.occupied import run
+from sklearn_lrvb.sampling.number_evidence import run
 from sklearn_lrvb.sampling.random_assignments import gamma_variables
 from sklearn_lrvb.sampling.sampler import PosteriorSampler
 
@@ -31,6 +31,7 @@ def heavy(n_samples, n_features=2, seed=0):
     return np.random.default_rng(seed).standard_t(3.0, size=(n_samples, n_features))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [0.3, 1.0, 2.5, 60.0])
 def test_gamma_variables_are_gamma(shape):
     uniforms = np.random.default_rng(0).random((3, 40_000))
@@ -40,6 +41,7 @@ def test_gamma_variables_are_gamma(shape):
     assert np.isfinite(gamma_variables(np.full(1, shape), np.zeros((3, 1)))).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_holes", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_sums_of_scales_have_the_moments_of_gamma_variables(weighted, has_holes):
@@ -66,6 +68,7 @@ def test_sums_of_scales_have_the_moments_of_gamma_variables(weighted, has_holes)
     np.testing.assert_array_equal(sums[:, -2], times.sum())
 
 
+@pytest.mark.slow
 def test_rows_with_holes_have_the_likelihood_of_what_they_show_beside_noise():
     X = holed().copy()
     X[::20] *= 8.0
@@ -184,6 +187,7 @@ def assert_moments(parameters, tails, slack):
     np.testing.assert_allclose(np.std(values, axis=1) / deviations, 1.0, atol=slack)
 
 
+@pytest.mark.slow
 @by_tails
 def test_chains_of_gibbs_sweeps_have_the_moments_of_quadrature(tails):
     case = Problem({**PRIOR, "tails": tails}, 1, ROWS)
@@ -193,6 +197,7 @@ def test_chains_of_gibbs_sweeps_have_the_moments_of_quadrature(tails):
     assert_moments(case.sampler.parameters(draws), tails, 0.12)
 
 
+@pytest.mark.slow
 @by_tails
 @pytest.mark.parametrize("has_weights", [False, True])
 def test_the_exact_posterior_has_the_moments_of_quadrature(tails, has_weights):
@@ -225,6 +230,7 @@ def log_evidence_by_quadrature(tails, largest):
     return np.array(evidences)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tails", [4.0, "student", "student_by_component"])
 def test_numbers_of_clusters_have_the_evidence_of_quadrature(tails):
     estimator = mixture({**PRIOR, "tails": tails}, 3)

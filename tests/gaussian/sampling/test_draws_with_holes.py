@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 from catalogue import (
     MODELS,
-    dense,
+    WITH_NOISE,
+    WITHOUT_NOISE,
     few_of,
     mixture,
     model_id,
     models_in_turn,
     rows_of,
     set_sizes,
+    type_of,
     uncertainty_of,
 )
 from holed_rows import fitted, holed
@@ -22,8 +24,6 @@ from scipy.stats import chi2, kstest
 
 from sklearn_lrvb.gaussian.sampling.likelihood import (
     imputations,
-    log_joint,
-    log_joint_and_slopes,
 )
 from sklearn_lrvb.rows import rows_of_array
 from sklearn_lrvb.sampling.likelihood import (
@@ -75,6 +75,7 @@ def test_numbers_of_one_component_are_drawn_from_the_exact_posterior(covariance_
     np.testing.assert_allclose(weights.log_ratios, weights.log_ratios[0], atol=1e-10)
 
 
+@pytest.mark.slow
 def test_matrices_are_nearly_exact_where_later_features_are_seen_with_all_earlier_ones():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 5)) @ rng.normal(size=(5, 5))
@@ -90,6 +91,7 @@ def test_matrices_are_nearly_exact_where_later_features_are_seen_with_all_earlie
     assert kstest(scaled, chi2(freedom).cdf).pvalue > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n_samples", "n_features", "of_means", "of_variances"), [(100, 5, 1.1, 1.35), (200, 10, 1.25, 3.0)]
 )
@@ -104,6 +106,7 @@ def test_few_rows_of_which_half_the_values_are_hidden(n_samples, n_features, of_
     assert np.median(ratios) < 1.3 and ratios.max() < of_variances
 
 
+@pytest.mark.slow
 def test_draws_are_near_the_exact_posterior_where_half_of_the_values_are_hidden():
     X = half_hidden(100, 5)
     estimator = mixture({"weight_concentration_prior_type": "dirichlet_distribution"}, 1).fit(X)
@@ -130,12 +133,6 @@ def test_the_likelihood_is_that_of_what_is_seen(model):
         np.testing.assert_allclose(log_likelihood(rows, parameters), found.sum(axis=1), rtol=1e-12)
 
 
-def dense_of(model, values):
-    if model["covariance_type"] == "spherical":
-        return values[:, None, None] * np.eye(3)
-    return dense(model, values)
-
-
 def conditionals(model, parameters, log_weights, number, row):
     """Log densities of a row in all labels, its values and scale given each component.
 
@@ -156,7 +153,7 @@ def conditionals(model, parameters, log_weights, number, row):
     """
     hidden = np.isnan(row)
     covariances, precisions = (
-        dense_of(model, getattr(parameters, name)[number]) for name in ("scales", "precisions")
+        type_of(model).dense(getattr(parameters, name)[number], 2, 3) for name in ("scales", "precisions")
     )
     has_scales = "tails" in model
     terms, means, spreads, scales = [], [], np.zeros((2, 3, 3)), []
@@ -243,6 +240,7 @@ def test_drawn_values_have_their_conditional_distribution(model):
             assert np.all(np.abs(values.mean(axis=0) - expected) <= 5 * errors + 1e-9)
 
 
+@pytest.mark.slow
 @models_in_turn(CONJUGATE[::2], "n_jobs", [None, 2])
 def test_random_numbers_depend_on_row_and_draw_alone(model, n_jobs, monkeypatch):
     sampler, parameters, rows = drawn(model, n_draws=40)
@@ -255,6 +253,7 @@ def test_random_numbers_depend_on_row_and_draw_alone(model, n_jobs, monkeypatch)
         np.testing.assert_allclose(found, whole[draws], rtol=1e-9, atol=1e-11 * np.abs(whole).max())
 
 
+@pytest.mark.slow
 @models_in_turn(CONJUGATE[::3], "kind", ["batches", "dask"])
 def test_chunks_do_not_show(model, kind):
     estimator, X = fitted(model), [holed()[:33], holed()[33:90], holed()[90:]]
@@ -270,30 +269,32 @@ def test_chunks_do_not_show(model, kind):
 @models_in_turn(CONJUGATE, "name", ["log_stick", "log_rest", "scaled_means", "factors"])
 def test_slopes_are_derivatives(model, name):
     sampler, parameters, rows = drawn(model)
-    draws, slopes = parameters.draws, getattr(log_joint_and_slopes(rows, parameters)[1], name)
+    draws, slopes = parameters.draws, getattr(parameters.log_joint_and_slopes(rows)[1], name)
     place = getattr(draws, name)
     direction = np.random.default_rng(1).normal(size=place.shape) * (place != 0)
     up, down = (
-        log_joint(rows, sampler.parameters(replace(draws, **{name: place + sign * 1e-5 * direction})))
+        sampler.parameters(replace(draws, **{name: place + sign * 1e-5 * direction})).log_joint(rows)
         for sign in (1.0, -1.0)
     )
     expected = (np.where(place != 0, slopes, 0.0) * direction).reshape(3, -1).sum(axis=1)
     np.testing.assert_allclose((up - down) / 2e-5, expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("model", MODELS[::11], ids=model_id)
+@pytest.mark.slow
+@pytest.mark.parametrize("model", (*WITHOUT_NOISE, *WITH_NOISE)[::11], ids=model_id)
 def test_random_moments_have_the_expected_mean(model):
     sampler, parameters, rows = drawn(model, n_draws=1)
     repeated = parameters.draws[np.zeros(1000, dtype=int)]
     found = moments_of_random_assignments(rows, sampler.parameters(repeated), seed=3)
     expected = log_likelihood_and_moments(rows, parameters)[1][0]
     errors = found.std(axis=0) / np.sqrt(1000)
-    if model["covariance_type"] == "tied":  # What components share is in one of them.
+    if type_of(model).is_shared:  # What components share is in one of them.
         found, expected = found.sum(axis=1), expected.sum(axis=0)
         errors = found.std(axis=0) / np.sqrt(1000)
     assert np.all(np.abs(found.mean(axis=0) - expected) <= 5 * errors + 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covariance_type", ["full", "diag"])
 def test_linear_response_is_near_the_exact_posterior(covariance_type):
     estimator = mixture({"covariance_type": covariance_type}, 2).fit(holed())

@@ -17,6 +17,7 @@ from catalogue import (
     types_in_turn,
     unique_of_draws,
 )
+from covariance_types import TYPES
 from exact_evidence import Prior, clusters, log_evidence_by_number, log_evidence_by_occupied
 from holed_rows import holed
 from sampling_problems import (
@@ -32,15 +33,11 @@ from scipy.special import logsumexp, softmax
 from sklearn_lrvb import number_of_clusters
 from sklearn_lrvb.gaussian.sampling.likelihood import (
     log_derivative_of_precisions,
-    log_joint,
-    log_joint_and_slopes,
-    prior_slopes,
 )
-from sklearn_lrvb.gaussian.sampling.orders import reordered_draws
 from sklearn_lrvb.sampling import labels
 from sklearn_lrvb.sampling.chains import N_CHAINS, Scans
 from sklearn_lrvb.sampling.labels import are_in_order, evidence_of_all_copies
-from sklearn_lrvb.sampling.occupied import log_prior_factor
+from sklearn_lrvb.sampling.number_evidence import log_prior_factor
 
 # Densities high enough that noise has rows: numbers that suit tests, and not clean rows.
 pytestmark = pytest.mark.filterwarnings("ignore:noise=.*above the log density:UserWarning")
@@ -90,13 +87,14 @@ def log_derivative_of_parameters(case, draws):
     return log_derivative_of_precisions(posterior) - 0.5 * (whiteners.sum() + factors.sum(axis=1))
 
 
+@pytest.mark.slow
 @models_in_turn(NOISY, "n_components", [1, 2, 3])
 def test_the_joint_density_is_scipys_and_has_the_slopes_of_its_differences(model, n_components):
     case = problem(model, n_components, weighted=n_components != 2)
     sampler, rows = case.sampler, case.rows
     draws = sampler.copula.draws(case.responses(3))
     expected = case.log_joint(draws) + log_derivative_of_parameters(case, draws)
-    np.testing.assert_allclose(log_joint(rows, sampler.parameters(draws)), expected, rtol=1e-10)
+    np.testing.assert_allclose(sampler.parameters(draws).log_joint(rows), expected, rtol=1e-10)
     normals = sampler.density.normals(sampler.copula.responses_of(draws))
     slopes = sampler.log_ratios_and_slopes(rows, normals)[1]
     for i, step in enumerate(1e-4 * np.eye(normals.shape[1])):
@@ -104,6 +102,7 @@ def test_the_joint_density_is_scipys_and_has_the_slopes_of_its_differences(model
         np.testing.assert_allclose(slopes[:, i], (ends[0] - ends[1]) / 2e-4, atol=2e-6)
 
 
+@pytest.mark.slow
 @every_type
 def test_rows_with_holes_have_the_likelihood_of_what_they_show(covariance_type):
     # The background of a row is that of the features it shows: far out, nothing else counts.
@@ -119,7 +118,7 @@ def test_rows_with_holes_have_the_likelihood_of_what_they_show(covariance_type):
     np.testing.assert_allclose(found, expected, atol=1e-6)
     # The slopes, at rows with holes.
     draws, step = parameters.draws, 1e-6
-    _, all_slopes = log_joint_and_slopes(case.rows, parameters)
+    _, all_slopes = parameters.log_joint_and_slopes(case.rows)
     for name in ("log_stick", "log_rest", "scaled_means"):
         slopes = getattr(all_slopes, name)
         values = []
@@ -127,7 +126,7 @@ def test_rows_with_holes_have_the_likelihood_of_what_they_show(covariance_type):
             moved = {own: getattr(draws, own).copy() for own in vars(draws)}
             moved[name][:, 0] += sign * step
             own = parameters.with_draws(type(draws)(**moved))
-            values.append(log_joint(case.rows, own))
+            values.append(own.log_joint(case.rows))
         expected = np.reshape(slopes[:, 0], (3, -1)).sum(axis=1)
         np.testing.assert_allclose((values[0] - values[1]) / (2.0 * step), expected, rtol=1e-5, atol=1e-4)
 
@@ -146,6 +145,7 @@ def test_draws_have_nearly_the_moments_reported(model):
     np.testing.assert_allclose((flat[0].mean(axis=0) - weights) / scale[:3], 0.0, atol=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", NOISY[1:7:5], ids=["full", "spherical"])
 def test_error_bars_are_those_of_the_exact_posterior(model):
     estimator, X = fitted(model), with_outliers()
@@ -162,13 +162,12 @@ def of_few_rows(covariance_type, weights, n_components):
     rows = np.random.default_rng(3).normal(size=(7, 1))
     if n_components == 2:
         rows[4:] += 10.0
-    scale = {"full": [[9.0]], "tied": [[9.0]], "diag": [9.0], "spherical": 9.0}[covariance_type]
     model = {
         "covariance_type": covariance_type,
         "weight_concentration_prior_type": weights,
         "reg_covar": 0.05 * (weights == WEIGHT_PRIORS[0]),
         "noise": -6.0,
-        "covariance_prior": scale,
+        "covariance_prior": TYPES[covariance_type].prior(np.array([[9.0]])),
         "mean_prior": [4.0 * (n_components - 1)],
         "degrees_of_freedom_prior": 12.0,
         "mean_precision_prior": 0.1,
@@ -189,6 +188,7 @@ def test_the_evidence_is_the_sum_over_all_labels(covariance_type, weights, n_com
     assert total == pytest.approx(log_evidence(case.mixture, case.X), abs=0.03 + 4 * error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("covariance_type", "weights"), types_in_turn(WEIGHT_PRIORS))
 def test_chains_have_the_mean_of_the_sum_over_all_labels(covariance_type, weights):
     # Clusters, and noise, near each other: chains visit all modes.
@@ -220,17 +220,18 @@ def test_exchanged_components_get_their_numbers_back_and_noise_keeps_its_weight(
     parameters = case.sampler.draws(40, np.random.RandomState(0))
     rng = np.random.default_rng(1)
     orders = np.array([rng.permutation(n_components) for _ in range(40)])
-    draws = reordered_draws(parameters, orders)
+    draws = parameters.reordered(orders)
     exchanged = parameters.with_draws(draws)
     by_component = np.take_along_axis(parameters.log_weights, orders, axis=1)
     np.testing.assert_allclose(exchanged.log_weights[:, :-1], by_component, rtol=1e-7)
     np.testing.assert_allclose(exchanged.log_weights[:, -1], parameters.log_weights[:, -1], rtol=1e-7)
     found, _ = labels.closest_orders(exchanged, exchanged.posterior, np.ones(n_components, dtype=bool))
-    back = parameters.with_draws(reordered_draws(exchanged, found))
+    back = parameters.with_draws(exchanged.reordered(found))
     for target in (*THETA, "weights", "covariances"):
         np.testing.assert_allclose(back.flat(target), parameters.flat(target), rtol=1e-7, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covariance_type", ["full", "spherical"])
 def test_numbers_of_clusters_have_the_probabilities_of_sums_over_all_labels(covariance_type):
     prior, X = Prior(covariance_type, 1, noise=-4.5), clusters(8, 1, 4.0)
@@ -246,12 +247,13 @@ def test_numbers_of_clusters_have_the_probabilities_of_sums_over_all_labels(cova
     np.testing.assert_allclose(logsumexp(parts + ways, axis=1), expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 @every_weights
 def test_derivatives_in_the_concentration_are_those_of_the_evidence(weights):
     # One cluster: with sticks and without, pi_0 has the prior Beta(a, a).
     case = of_few_rows("full", weights, 1)
     parameters, sampled = case.sampler.importance(case.rows, 20_000, np.random.RandomState(0))
-    found = sampled.weights @ prior_slopes(parameters)[:, 0]
+    found = sampled.weights @ parameters.prior_slopes()[:, 0]
     prior = case.sampler.posterior.prior.weights
     evidences = []
     for factor in (np.exp(1e-4), np.exp(-1e-4)):
@@ -265,6 +267,7 @@ def test_derivatives_in_the_concentration_are_those_of_the_evidence(weights):
     assert found == pytest.approx((evidences[0] - evidences[1]) / 2e-4, abs=0.05)
 
 
+@pytest.mark.slow
 @every_type
 def test_rows_are_completed_as_if_they_belonged_to_the_clusters(covariance_type):
     model = {"covariance_type": covariance_type, "noise": -6.0}
@@ -275,7 +278,7 @@ def test_rows_are_completed_as_if_they_belonged_to_the_clusters(covariance_type)
     proba = estimator.predict_proba(rows)
     assert np.all(proba[:2, -1] > 0.9)
     values, deviations = estimator.impute(rows, return_std=True)
-    if covariance_type in ("diag", "spherical"):
+    if not TYPES[covariance_type].is_matrix:
         shares = proba[:, :-1] / proba[:, :-1].sum(axis=1, keepdims=True)
         np.testing.assert_allclose(values[:, 1], shares @ estimator.means_[:, 1], rtol=1e-9)
     copies = estimator.sample_imputations(rows, n_imputations=4000, random_state=0)[:, :, 1]
@@ -283,6 +286,7 @@ def test_rows_are_completed_as_if_they_belonged_to_the_clusters(covariance_type)
     np.testing.assert_allclose(copies.std(axis=0), deviations[:, 1], rtol=0.1)
 
 
+@pytest.mark.slow
 def test_the_probability_to_be_noise_is_the_sum_over_all_labels():
     case = of_few_rows("diag", WEIGHT_PRIORS[1], 1)
     found = case.mixture.partition_posterior(

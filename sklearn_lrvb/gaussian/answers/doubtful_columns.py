@@ -10,7 +10,7 @@ import functools
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
-from sklearn_lrvb.estimators.single_values import (
+from sklearn_lrvb.answers.single_values import (
     LEAST_ROWS_OF_TABLE,
     SAMPLE_ROWS,
     listed_first,
@@ -42,18 +42,13 @@ def notes_of_columns(rows, fitted, names):
     Parameters
     ----------
     rows : Rows, the training rows, measured from their mean
-    fitted : FittedMixture
+    fitted : FittedGaussian
     names : sequence of str, (P,)
     """
     sample = sample_of(rows, max(SAMPLE_ROWS, 2 * rows.n_features))
-    of_information = _notes_of_information(rows, sample, fitted.structure, names)
-    return (*of_information, *_notes_of_few_values(rows, sample, fitted, names))
-
-
-def _notes_of_information(rows, sample, structure, names):
-    """What is said of columns that say nothing, or nothing new: list of sentences."""
-    constant, dependent, notes = _constant_columns(rows), [], []
-    if structure.is_matrix or rows.n_features <= _MOST_COLUMNS:
+    smallest, largest = rows.ranges()
+    constant, dependent, notes = np.flatnonzero(smallest == largest), [], []
+    if fitted.structure.is_matrix or rows.n_features <= _MOST_COLUMNS:
         dependent = _dependent_columns(rows, sample, constant)
     if len(constant):
         notes.append(
@@ -66,7 +61,7 @@ def _notes_of_information(rows, sample, structure, names):
             f"Columns of X that are linear functions of others: {listed_first(told)}. They say what "
             "the others say: what is seen in both counts twice, or depends on reg_covar. Drop them."
         )
-    return notes
+    return (*notes, *_notes_of_few_values(rows, sample, fitted, names))
 
 
 def _notes_of_few_values(rows, sample, fitted, names):
@@ -100,12 +95,6 @@ def _notes_of_few_values(rows, sample, fitted, names):
 
 def _named(columns, names):
     return listed_first([repr(names[column]) for column in columns])
-
-
-def _constant_columns(rows):
-    """Numbers of the columns whose values are all the same: int array."""
-    smallest, largest = rows.ranges()
-    return np.flatnonzero(smallest == largest)
 
 
 def _dependent_columns(rows, sample, constant):

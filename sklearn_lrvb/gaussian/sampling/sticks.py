@@ -1,4 +1,4 @@
-"""Draws of the weights, by the breaks of a stick: the part of the posterior that all kinds of mixture share.
+"""Draws of the weights of normal components, by the breaks of a stick.
 
 *Conventions.* n draws, L labels, B breaks of the stick (`weight_priors`). The densities are those of the
 logits of the breaks, given as log v and log(1 - v).

@@ -1,4 +1,4 @@
-"""The halves of a normal component, of which a split is made (`mixtures.search`).
+"""Proposals to split a normal component (`mixture.search`).
 
 A component is fitted to its rows as a mixture of two, under the same prior of means and precisions. Fitted
 degrees of freedom stay as they are. For a precision that all components share, the prior of this fit is the
@@ -16,12 +16,12 @@ from sklearn_lrvb.gaussian.e_step.first_m_step import posterior_from_responsibil
 from sklearn_lrvb.gaussian.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian.posterior.variational_posterior import VariationalPosterior
 from sklearn_lrvb.mixture.e_step import e_step
-from sklearn_lrvb.mixture.search import counts_after
+from sklearn_lrvb.mixture.model import SplitProposals
 from sklearn_lrvb.mixture.weight_priors import DirichletWeights, StickBreakingWeights
 
 
-class Halves:
-    """The small fits of one and of two components to the rows of one (`MixtureModel.halves`).
+class NormalSplitProposals(SplitProposals):
+    """The small fits of one and of two normal components to the rows of one.
 
     Parameters
     ----------
@@ -50,38 +50,6 @@ class Halves:
         """What a component more costs, whose degrees of freedom are those of another one: a float."""
         tails = self._posterior.tails
         return 0.0 if tails is None else tails.negative_log_priors()[component]
-
-
-def after_split(posterior, split, second):
-    """The posterior with the halves of a component in its place and in that of an empty one.
-
-    Components that share a precision take that of the halves.
-    """
-    centred_means, covariance_cholesky = posterior.centred_means.copy(), split.halves.covariance_cholesky
-    both = [split.component, second]
-    centred_means[both] = split.halves.centred_means
-    if posterior.structure.has_own_precisions:
-        covariance_cholesky = posterior.covariance_cholesky.copy()
-        covariance_cholesky[both] = split.halves.covariance_cholesky
-    scale_sums, tails = posterior.scale_sums, posterior.tails
-    if tails is not None:
-        scale_sums, of_halves = scale_sums.copy(), split.halves.scale_sums
-        scale_sums[both] = scale_sums[split.component] * of_halves / of_halves.sum()
-        tails = tails.replaced(second, tails.nu[split.component])
-    return replace(
-        posterior,
-        counts=counts_after(split, second, posterior.counts[None])[0],
-        centred_means=centred_means,
-        covariance_cholesky=covariance_cholesky,
-        scale_sums=scale_sums,
-        tails=tails,
-    )
-
-
-def on_trial(posterior, component):
-    """The posterior after a merge into one component, whose fitted degrees of freedom begin low."""
-    tails = posterior.tails
-    return posterior if tails is None else replace(posterior, tails=tails.heavier(component))
 
 
 def _priors_of_rows(held, posterior, components):

@@ -1,4 +1,4 @@
-"""The halves of a class, of which a split is made (`mixtures.search`).
+"""Proposals to split a class (`mixture.search`).
 
 The rows of a class are parted along the first principal axes of the rows made comparable (`starts`). In a
 class of one cluster columns are independent, so that no axis stands out. Where a class holds two clusters,
@@ -10,17 +10,17 @@ import functools
 import numpy as np
 
 from sklearn_lrvb.family_mixture.frames import posterior_from_responsibilities
-from sklearn_lrvb.family_mixture.posterior import ClassPosterior
 from sklearn_lrvb.family_mixture.prior import ClassPrior
 from sklearn_lrvb.family_mixture.starts import Comparable
+from sklearn_lrvb.mixture.model import SplitProposals
 from sklearn_lrvb.mixture.weight_priors import DirichletWeights
 
 _N_AXES = 2  # Axes along which a class is parted, one after the other.
 _MIDDLE = 1e-9  # Rows whose place on an axis is less than this share of the largest are all on one side.
 
 
-class Halves:
-    """The small fits of one and of two classes to the rows of one (`MixtureModel.halves`).
+class ClassSplitProposals(SplitProposals):
+    """The small fits of one and of two classes to the rows of one.
 
     Parameters
     ----------
@@ -32,7 +32,9 @@ class Halves:
     def __init__(self, held, posterior, components):
         prior = posterior.prior
         weights = (DirichletWeights(prior.weights.prior_concentration, n) for n in (1, 2))
-        self._of_one, self._of_two = (ClassPrior(w, prior.families, prior.columns) for w in weights)
+        self._of_one, self._of_two = (
+            ClassPrior(prior.model, own, prior.families, prior.columns) for own in weights
+        )
 
     def whole(self, rows, component):
         """The posterior of one class that holds all rows."""
@@ -51,16 +53,3 @@ class Halves:
             side = places > _MIDDLE * np.abs(places).max()
             sides = np.column_stack([side, ~side]).astype(np.float64)
             yield functools.partial(posterior_from_responsibilities, rows, self._of_two, sides)
-
-    def cost(self, component):
-        """Nothing: an empty class is at its prior."""
-        return 0.0
-
-
-def after_split(posterior, split, second):
-    """The posterior with the halves of a class in its place and in that of an empty one."""
-    sums, of_halves = posterior.sums.copy(), split.halves.sums
-    # Halves of a sample of the rows may count more rows than the class has.
-    share = posterior.counts[split.component] / split.halves.counts.sum()
-    sums[[split.component, second]] = share * of_halves
-    return ClassPosterior(posterior.prior, sums)

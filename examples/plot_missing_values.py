@@ -3,20 +3,20 @@
 Where are the clusters if values are missing?
 =============================================
 
-Tables have holes. The usual way is to fill them and to go on as if the filled values had
-been measured. Here every hole is a value that we hid ourselves, so that we know where the
-clusters would have been found without them, and can compare.
+Values are missing in most tables. The usual way is to fill them in and to go on as if the
+filled values had been measured. Here we removed the values ourselves, so that we know where
+the clusters would have been found in the complete table, and can compare.
 
 The rows are 178 Italian wines of three cultivars, with four measurements. The fit does not
 see the cultivars.
 """
 
 # %%
-# Hide values
-# -----------
+# Remove values
+# -------------
 # Two of the four columns lose values, and the more so the stronger a wine is: as if the
 # laboratory had skipped some analyses of strong wines. Values are then *missing at random*:
-# the chance of a hole depends on the alcohol, which is always there.
+# the chance depends on the alcohol, which is always there.
 import warnings
 
 import numpy as np
@@ -36,21 +36,21 @@ truth = (wines - wines.mean()) / wines.std()  # standardized
 
 rng = np.random.default_rng(0)
 rank = truth["alcohol"].rank(pct=True).to_numpy()
-is_hidden = rng.random(truth.shape) < 0.9 * rank[:, None]
-is_hidden[:, [0, 3]] = False
-X = truth.mask(is_hidden)
+is_removed = rng.random(truth.shape) < 0.9 * rank[:, None]
+is_removed[:, [0, 3]] = False
+X = truth.mask(is_removed)
 for name, share in X.isna().mean().items():
     print(f"{name:<16} {100 * share:3.0f} % missing")
 
 # %%
 # Fit, with and without filling
 # -----------------------------
-# The mixture takes the table with its holes. Every other way fills it first, and then fits
-# the same mixture to the filled table.
+# The mixture takes the table with its missing values. Every other way fills it first, and
+# then fits the same mixture to the filled table.
 warnings.simplefilter("ignore", ConvergenceWarning)  # of the iterative imputer
 ways = {
-    "before hiding": truth,
-    "holes in the model": X,
+    "complete": truth,
+    "missing in the model": X,
     "KNNImputer": KNNImputer().set_output(transform="pandas").fit_transform(X),
     "IterativeImputer": IterativeImputer(random_state=0)
     .set_output(transform="pandas")
@@ -65,7 +65,7 @@ settings = {
 }
 fits = {way: LRVBGaussianMixture(**settings).fit(rows) for way, rows in ways.items()}
 
-before = fits["before hiding"].means_
+before = fits["complete"].means_
 order = {
     way: linear_sum_assignment(cdist(before, fit.means_))[1]
     for way, fit in fits.items()
@@ -75,7 +75,7 @@ order = {
 # Where each way puts the clusters
 # --------------------------------
 # Mean flavanoids and color of each cluster, with 95 % intervals, relative to where they were
-# found before anything was hidden.
+# found in the complete table.
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)
 places = np.arange(3)
 for number, (way, fit) in enumerate(fits.items()):
@@ -105,25 +105,25 @@ for way, fit in fits.items():
     print(f"{way:<20} largest error of a mean: {worst[way]:4.1f} of its error bars")
 
 # %%
-# What the holes cost
-# -------------------
+# What missing values cost
+# ------------------------
 # The error bars are wider than before, by as much as is not known. The share of the
-# information that is missing says where: it is split into what unknown labels hide, which
-# every mixture lacks, and what the holes hide.
-model = fits["holes in the model"]
-cluster = order["holes in the model"][0]
+# information that is missing says where: it is split into what is lost to unknown labels, as in
+# every mixture, and what is lost to missing values.
+model = fits["missing in the model"]
+cluster = order["missing in the model"][0]
 shares = model.missing_information(X, target="means")
 print(shares.filter(like=f"mean[{cluster}", axis=0).round(2))
 
 # %%
-# Values for the holes
-# --------------------
+# Filled values
+# -------------
 # If a filled table is what you need, fill it with what the mixture expects. Each value has
 # its standard deviation, in which the row's cluster, the spread of the cluster and the
-# uncertain parameters take part. We hid the true values and can look them up.
+# uncertain parameters take part. We know the true values and can look them up.
 filled, deviations = model.impute(X, return_std=True)
-expected, true = filled.to_numpy()[is_hidden], truth.to_numpy()[is_hidden]
-error_bars = 1.96 * deviations.to_numpy()[is_hidden]
+expected, true = filled.to_numpy()[is_removed], truth.to_numpy()[is_removed]
+error_bars = 1.96 * deviations.to_numpy()[is_removed]
 within = np.abs(expected - true) < error_bars
 
 figure, ax = plt.subplots(figsize=(5, 4.4), layout="constrained")
@@ -140,10 +140,10 @@ for held, color in ((True, "#0072B2"), (False, "#D55E00")):
         alpha=0.6,
     )
 ax.axline((0, 0), slope=1, color="0.5", linewidth=0.8)
-ax.set(xlabel="hidden value", ylabel="filled value, with 95 % interval")
+ax.set(xlabel="true value", ylabel="filled value, with 95 % interval")
 plt.show()
 print(
-    f"{100 * within.mean():.0f} % of {within.size} hidden values are within their interval"
+    f"{100 * within.mean():.0f} % of {within.size} removed values are within their interval"
 )
 
 
@@ -159,15 +159,15 @@ def correlation(table):
 
 copies = model.sample_imputations(X, n_imputations=50, random_state=0)
 drawn = np.array([correlation(copy) for copy in copies])
-print(f"before hiding        {correlation(truth):.2f}")
+print(f"from complete table  {correlation(truth):.2f}")
 print(f"from filled means    {correlation(filled):.2f}")
 print(
-    f"from drawn tables    {drawn.mean():.2f} +- {drawn.std():.2f}, because of the holes"
+    f"from drawn tables    {drawn.mean():.2f} +- {drawn.std():.2f}, as values are missing"
 )
 
 # %%
-# **Answer.** Where they would have been found without holes, within error bars that are as
-# wide as the holes ask for: give the table to the mixture as it is. Filled first, by a
-# method that does not know the clusters, the means are off by several of their error bars.
+# **Answer.** Where they would have been found in the complete table, within error bars that are
+# wider by what is missing: give the table to the mixture as it is. Filled first, by a method
+# that does not know the clusters, the means are off by several of their error bars.
 #
-# Read on: the page `Missing values <../guide/rows_with_holes.html>`_ of the user guide.
+# Read on: the page `Missing values <../guide/missing_values.html>`_ of the user guide.

@@ -1,4 +1,4 @@
-"""What answers questions about uncertainty: a posterior, or the variation from sample to sample.
+"""What answers questions about the parameters: a posterior, or the variation from sample to sample.
 
 *The posterior*, given the rows: `LinearResponse`, or `Exact` by draws. *Sampling variation*, how the
 estimates vary from one sample of rows, or of groups of rows, to another: `IndependentRows` and `Sandwich`,
@@ -9,12 +9,14 @@ that says what it is and what is doubtful about it.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sklearn_lrvb.answers.groups import sampling_variation
+from sklearn_lrvb.answers.groups import groups_that_count, sampling_variation
+from sklearn_lrvb.answers.leave_one_out import responsibility_deviations, score_deviations
 from sklearn_lrvb.answers.margins import FamilyMargins, with_moments_that_exist
 from sklearn_lrvb.answers.targets import (
     NoCovarianceError,
@@ -23,13 +25,20 @@ from sklearn_lrvb.answers.targets import (
     variance,
 )
 from sklearn_lrvb.caller_warnings import warn_caller
-from sklearn_lrvb.estimators.arguments import checked_number
 from sklearn_lrvb.mixture.model import DegenerateComponentError, occupied
 from sklearn_lrvb.mixture.refit import refitted
+from sklearn_lrvb.rows import row_groups
 from sklearn_lrvb.sampling.draws import DrawArrays
-from sklearn_lrvb.sampling.likelihood import deviations_of_rows
+from sklearn_lrvb.sampling.exact import ExactPosterior, seconds_of_exact
+from sklearn_lrvb.sampling.likelihood import deviations_of_rows, probabilities, scores
+from sklearn_lrvb.sampling.posterior_check import checked_posterior
 from sklearn_lrvb.sampling.sampler import PosteriorSampler
 
+SAMPLING_METHODS = "sandwich", "bootstrap"  # Methods that are about the variation from sample to sample.
+NO_GROUPS = (None, None, None)  # The groups, strata and sizes of strata that a user has not passed.
+# What "auto" does without being asked: an exact posterior of about so many seconds, and a check of so many
+# parameters, which factors a matrix and takes about a minute too.
+_MOST_SECONDS, _MOST_PARAMETERS = 60.0, 9000
 # Effective numbers of groups, in all and in a component, below which error bars of a sandwich are doubtful.
 _FEW_GROUPS, _FEW_IN_A_COMPONENT = 50, 10
 _LEAST_FREEDOM = 3  # The least whole number of degrees of freedom with which Student's t has a variance.
@@ -53,6 +62,10 @@ class RowQuantity:
     method: str
     deviations: Callable
     of_log_densities: Callable
+
+
+PROBABILITIES = RowQuantity("predict_proba", responsibility_deviations, probabilities)
+SCORES = RowQuantity("score_samples", score_deviations, scores)
 
 
 @dataclass(eq=False)
@@ -116,7 +129,8 @@ class LinearResponse(Answer):
 
     def deviations_of_rows(self, rows, quantity, shape):
         """Posterior standard deviations of a `RowQuantity`, (n_given, *shape), by the delta method."""
-        return self.mixture._of_rows(quantity.method, rows, quantity.deviations, shape)
+        with self.mixture._tracked(quantity.method) as tracked:
+            return self.uncertainty.of_rows(rows, quantity.deviations, shape, tracked)
 
     def covariance(self, targets, n_draws):
         return self.uncertainty.covariance(targets, "lrvb", self.rows)
@@ -126,10 +140,9 @@ class LinearResponse(Answer):
         return lambda name: self.uncertainty.margins(name, information)
 
     def parameters(self, n_draws, random_state):
-        draws = PosteriorSampler(self.uncertainty, self.rows).draws
-        return self.mixture._tracked(
-            "sample_posterior", lambda tracked: draws(n_draws, random_state, tracked)
-        )
+        sampler = PosteriorSampler(self.uncertainty, self.rows)
+        with self.mixture._tracked("sample_posterior") as tracked:
+            return sampler.draws(n_draws, random_state, tracked)
 
 
 @dataclass(eq=False)
@@ -145,22 +158,16 @@ class Exact(Answer):
 
     def _draws(self, n_draws):
         """All draws that were needed, and at least so many: ChainDraws."""
-        n_draws = 1 if n_draws is None else checked_number(n_draws)
-        return self.mixture._tracked(
-            "exact_posterior", lambda tracked: self.exact.at_least(n_draws, self.rows, tracked)
-        )
+        with self.mixture._tracked("exact_posterior") as tracked:
+            return self.exact.at_least(n_draws or 1, self.rows, tracked)
 
     def deviations_of_rows(self, rows, quantity, shape):
         """Posterior standard deviations of a `RowQuantity`, (n_given, *shape), over draws."""
         kept = len(self.exact.draws)
         n_draws = _DRAWS_FOR_ROWS if self.rows is not None else min(_DRAWS_FOR_ROWS, kept)
         parameters = self.parameters(n_draws, np.random.RandomState(0))
-
-        def deviations(tracked):
-            with self.uncertainty.source.threads():
-                return deviations_of_rows(rows, parameters, quantity.of_log_densities, shape, tracked)
-
-        return self.mixture._tracked(quantity.method, deviations)
+        with self.mixture._tracked(quantity.method) as tracked, self.uncertainty.source.threads():
+            return deviations_of_rows(rows, parameters, quantity.of_log_densities, shape, tracked)
 
     def covariance(self, targets, n_draws):
         covariance = self._draws(n_draws).covariance(targets)
@@ -242,12 +249,8 @@ class Sandwich(SamplingVariationAnswer):
     def _variation(self, coordinates):
         """`SamplingVariation` at some coordinates of the coefficients."""
         self.uncertainty.source.require_size(len(coordinates), "The sandwich covariance")
-        self._last = self.mixture._tracked(
-            "sandwich",
-            lambda tracked: sampling_variation(
-                self.rows, self.uncertainty, self.groups, coordinates, tracked
-            ),
-        )
+        with self.mixture._tracked("sandwich") as tracked:
+            self._last = sampling_variation(self.rows, self.uncertainty, self.groups, coordinates, tracked)
         return self._last
 
     @property
@@ -302,7 +305,7 @@ class Sandwich(SamplingVariationAnswer):
         copula = model.copula(self.uncertainty.targets, variation, with_excess=False)
         normals = random_state.standard_normal((n_draws, copula.n_normals))
         normals *= np.sqrt(freedom / random_state.chisquare(freedom, n_draws))[:, None]
-        draws = model.draws_of_estimates(copula, copula.responses(normals))
+        draws = copula.draws_of_estimates(copula.responses(normals))
         return model.parameters(fitted.posterior, fitted.origin, draws)
 
 
@@ -330,9 +333,8 @@ class Bootstrap(SamplingVariationAnswer):
         """The posteriors of resamples: list of VariationalPosterior."""
         generator, posterior = check_random_state(self.random_state), self.uncertainty.fitted.posterior
         held = occupied(posterior.counts)
-        self._last, self._n_asked = [], _N_RESAMPLES if n_draws is None else checked_number(n_draws)
-
-        def question(tracked):
+        self._last, self._n_asked = [], n_draws or _N_RESAMPLES
+        with self.mixture._tracked("bootstrap") as tracked:
             for _ in tracked(range(self._n_asked), self._n_asked):
                 factors = self.groups.resampled(generator)
                 try:
@@ -341,8 +343,6 @@ class Bootstrap(SamplingVariationAnswer):
                     continue
                 if fit.converged and not np.any(held & ~occupied(fit.posterior.counts)):
                     self._last.append(fit.posterior)
-
-        self.mixture._tracked("bootstrap", question)
         if not self._last:
             raise ValueError(
                 f"None of {self._n_asked} refits to resamples of {len(self.groups)} groups can be used: each "
@@ -354,7 +354,7 @@ class Bootstrap(SamplingVariationAnswer):
     def _values_of(self, n_draws):
         """The function from the name of a target to its flat entries in all resamples, (n, d)."""
         refits = []
-        if n_draws is None or checked_number(n_draws) > 1:
+        if n_draws != 1:
             kind, refits = type(self.uncertainty.targets), self._refits(n_draws)
             refits = [kind(posterior, self.rows.origin) for posterior in refits]
         if len(refits) < 2:
@@ -382,7 +382,7 @@ class Bootstrap(SamplingVariationAnswer):
 
     def parameters(self, n_draws, random_state):
         fitted = self.uncertainty.fitted
-        draws_at = fitted.posterior.model.draws_at
+        draws_at = fitted.posterior.model.parameters.draws_at
         draws = [draws_at(fitted.posterior, refit) for refit in self._refits(n_draws)]
         if len(draws) < n_draws:
             warn_caller(self.note)
@@ -395,3 +395,146 @@ def _margins(uncertainty, name, deviations, freedom):
     """Margins of estimates with some standard deviations: FamilyMargins."""
     target = uncertainty.targets[name]
     return FamilyMargins(target.flat_value(), deviations, target.families(), freedom)
+
+
+def answer_of_posterior(mixture, method, rows, random_state):
+    """What answers a question about the posterior: `LinearResponse` or `Exact`.
+
+    Parameters
+    ----------
+    method : {"auto", "lrvb", "exact"}
+    rows : Rows or None, the training rows that count, if the caller has them; they are checked
+    """
+    uncertainty = mixture._uncertainty
+    if rows is not None:
+        uncertainty.source.check_training_rows(rows)
+    if method == "lrvb":
+        known = uncertainty.verdict
+        note = "Linear response; posterior_check says how good it is." if known is None else known.sentence
+        return LinearResponse(mixture, rows, note)
+    known_rows = uncertainty.source.training_rows() if rows is None else rows
+    sampler = PosteriorSampler(uncertainty, known_rows)
+    if method == "auto":
+        note = _note_of_linear_response(mixture, sampler, known_rows, random_state)
+        if note is not None:
+            return LinearResponse(mixture, rows, note)
+    exact = _kept_exact(uncertainty, random_state)
+    if exact is None:
+        _require_rows(known_rows, method)
+        sampler.checked_rows(known_rows)
+        # Without a seed of the user's the fit has one: its answers are the same in every session.
+        generator = check_random_state(0 if random_state is None else random_state)
+        seed = int(generator.randint(2**63, dtype=np.uint64))
+        state = _known_verdict(mixture, sampler, known_rows).state
+        with mixture._tracked("exact_posterior") as tracked:
+            exact = ExactPosterior(sampler, known_rows, seed, state, tracked)
+        own_seed = random_state if isinstance(random_state, Integral) else None
+        uncertainty.exact = (*uncertainty.exact[:1], (0 if random_state is None else own_seed, exact))
+    if not exact.has_converged:
+        warn_caller(exact.note)
+    return Exact(mixture, known_rows, exact)
+
+
+def answer_of_samples(mixture, method, given, random_state, design):
+    """What answers a question about the variation from sample to sample: an `Answer`.
+
+    Parameters
+    ----------
+    method : {"auto", "sandwich", "bootstrap"}
+    given : Rows or None, the training rows that the user has passed again
+    design : tuple, the groups, strata and sizes of strata that the user has passed
+    """
+    source, posterior = mixture._uncertainty.source, mixture._uncertainty.fitted.posterior
+    given = source.training_rows() if given is None else given
+    _require_rows(given, "sandwich" if method == "auto" else method)
+    rows = given.counted()
+    source.check_training_rows(rows)
+    if method == "sandwich" and not are_given(design):
+        return IndependentRows(mixture, rows)
+    groups = groups_that_count(rows, posterior, row_groups(given, *design).along_counted(given, rows))
+    if method == "bootstrap":
+        return Bootstrap(mixture, rows, groups, random_state)
+    return Sandwich(mixture, rows, groups)
+
+
+def are_given(design):
+    """Whether a user has passed groups, strata or their sizes: tuple."""
+    return any(part is not None for part in design)
+
+
+def verdict_of_linear_response(mixture):
+    """What to say of error bars by linear response, and where to find those that the table has: str."""
+    uncertainty = mixture._uncertainty
+    rows = uncertainty.source.training_rows()
+    note = _note_of_linear_response(mixture, PosteriorSampler(uncertainty, rows), rows, None)
+    return note or f"{uncertainty.verdict.sentence} posterior_summary draws from the exact posterior."
+
+
+def check_of_posterior(mixture, sampler, rows, n_draws, random_state):
+    """How good linear response is: PosteriorCheck. The first one decides, so that answers do not change."""
+    names, uncertainty = mixture.posterior_names_, mixture._uncertainty
+    with mixture._tracked("posterior_check") as tracked:
+        check = checked_posterior(sampler, rows, n_draws, random_state, names, tracked)
+    if uncertainty.verdict is None:
+        uncertainty.verdict = check.decided
+    return check
+
+
+def _known_verdict(mixture, sampler, rows):
+    """The `Verdict` of the fit's check, made once."""
+    if mixture._uncertainty.verdict is None:
+        check_of_posterior(mixture, sampler, rows, 0, np.random.RandomState(0))
+    return mixture._uncertainty.verdict
+
+
+def _note_of_linear_response(mixture, sampler, rows, random_state):
+    """What to say of linear response where "auto" takes it; None where it takes the exact posterior."""
+    uncertainty, n_parameters = mixture._uncertainty, sampler.posterior.n_coefficients
+    is_known, reason = uncertainty.verdict is not None, sampler.why_not_exact()
+    if reason is not None:
+        return f"Linear response, not checked. {reason}"
+    if rows is None and not is_known:
+        return "Linear response, not checked: posterior_check(X), with the training rows, checks it."
+    if n_parameters > _MOST_PARAMETERS and not is_known:
+        return (
+            f"Linear response, not checked: it has {n_parameters} parameters, and a check of more than "
+            f"{_MOST_PARAMETERS} takes minutes. posterior_check(X) makes it."
+        )
+    verdict = _known_verdict(mixture, sampler, rows)
+    if verdict.state == "good":
+        return verdict.sentence
+    if _kept_exact(uncertainty, random_state) is not None:
+        return None
+    if rows is None:
+        return (
+            f"{verdict.sentence} The exact posterior needs the training rows: posterior_summary(X), with "
+            "these, computes it."
+        )
+    seconds = seconds_of_exact(sampler.posterior, rows.n_samples, verdict.state)
+    if seconds > _MOST_SECONDS:
+        return (
+            f"{verdict.sentence} The exact posterior would take about {seconds / 60.0:.0f} "
+            'minutes: ask for it by method="exact".'
+        )
+    return None
+
+
+def _kept_exact(uncertainty, random_state):
+    """The exact posterior of a seed, if it is kept; without a seed the first one. None if there is none.
+
+    So what is asked without a seed has the same answer, whatever is asked with seeds in between.
+    """
+    kept = uncertainty.exact
+    if isinstance(random_state, Integral):
+        return next((exact for seed, exact in kept if seed == random_state), None)
+    return kept[0][1] if random_state is None and kept else None
+
+
+def _require_rows(rows, method):
+    """Raise ValueError where a method needs the training rows, and they are None."""
+    if rows is None:
+        raise ValueError(
+            f"method={method!r} needs the training rows: pass X. (Only up to 64 MiB of rows are kept in "
+            "memory after a fit, and none in pickles. Predictions, whose X is other rows, take what "
+            "posterior_summary(X) with the training rows and the same method has drawn before.)"
+        )

@@ -1,4 +1,4 @@
-"""Evidences by the number of components that hold rows: importance sampling, chains, and what joins them."""
+"""Evidences of numbers of components: importance sampling, chains, bridges, and what joins them."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from exact_evidence import Prior, clusters, log_evidence_by_number, log_evidence
 from scipy.special import logsumexp
 
 from sklearn_lrvb import number_of_clusters
-from sklearn_lrvb.sampling.occupied import (
+from sklearn_lrvb.sampling.number_evidence import (
     Visits,
     bridged,
     evidence_by_bridge,
@@ -24,7 +24,7 @@ def evidence_at(mixture, rows, others=(), n_draws=2000):
     """`optimum_evidence` at the optimum of a mixture."""
     training = mixture._training_rows(rows, None, mixture._uncertainty.fitted)
     sampler = PosteriorSampler(mixture._uncertainty, training)
-    return optimum_evidence(sampler, training, list(others), n_draws, np.random.RandomState(0), is_whole=True)
+    return optimum_evidence(None, sampler, training, list(others), n_draws, np.random.RandomState(0))
 
 
 def test_importance_sampling_finds_the_evidence_of_clusters_far_apart():
@@ -180,6 +180,7 @@ def test_a_bridge_finds_the_constant_of_a_wider_normal_distribution():
     assert bridged(log_ratios(proposed), log_ratios(target), np.zeros(len(chains), int))[1] == np.inf
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covariance_type", ["full", "diag"])
 def test_a_bridge_finds_the_evidence_where_importance_sampling_does_not(covariance_type):
     prior, rows = Prior(covariance_type, 2), clusters(9, 2, 2.0)
