@@ -21,23 +21,22 @@ from pathlib import Path
 
 # A file below sklearn_lrvb : tests below tests/, then faults, code => faulty code.
 FAULTS = """
-gaussian/e_step/frames.py : gaussian/e_step estimators/test_missing_values.py
+gaussian/e_step/coordinates.py : gaussian/e_step estimators/test_missing_values.py
   self._offsets, bent - slope) => self._offsets, bent + slope)
   about_offsets - mixed - structure.transposed(mixed) => about_offsets - 2.0 * mixed
-  return frame if frame.amplification < MAX_AMPLIFICATION else OwnFrames(posterior) => return frame
-gaussian/e_step/hidden_directions.py : estimators/test_missing_values.py gaussian/information gaussian/answers/test_leave_one_out.py
-  self.log_volumes + 0.5 * self.reg_covar => self.log_volumes - 0.5 * self.reg_covar
+  return coordinates if coordinates.amplification < MAX_AMPLIFICATION else OwnCoordinates(posterior) => return coordinates
+gaussian/e_step/missing_directions.py : estimators/test_missing_values.py gaussian/information gaussian/answers/test_leave_one_out.py
+  self.log_volumes + 0.5 * self.noise_squares => self.log_volumes - 0.5 * self.noise_squares
   return self.projections - self.reg_covar => return self.projections + self.reg_covar
   return first, 2.0 * curvature * => return first, curvature *
-mixture/responsibilities.py : mixture/test_responsibilities.py mixture/test_prediction.py gaussian/e_step
+mixture/responsibilities.py : mixture/test_responsibilities.py mixture/test_prediction.py gaussian/e_step estimators/test_sample_weight.py
   relative -= np.einsum("kn,kn...->n...", responsibilities, relative) => relative -= 0.0
   np.cumsum(responsibilities[:-1], axis=0) => np.cumsum(responsibilities[1:], axis=0)
-mixture/e_step.py : mixture/test_prediction.py gaussian/e_step estimators/test_sample_weight.py
-  block.weighted(expectation.log_normalizer).sum() => expectation.log_normalizer.sum()
+  log_normalizer * block.sample_weight => log_normalizer
 gaussian/posterior/variational_posterior.py : gaussian/posterior gaussian/information/test_observed_information.py mixture/test_ascent.py gaussian/fitting/test_degenerate_fits.py
   first = moments.first + self.prior => first = moments.first - self.prior
-  in_q = -expected.log_det_covariances if prior.independent else expected => in_q = expected
-  return (self.reg_covar * self.structure.power) * => return self.reg_covar *
+  in_q = -log_det_covariances if prior.independent else expected => in_q = expected
+  self.known_noise = (self.reg_covar * structure.power) => self.known_noise = self.reg_covar
   prior.degrees_of_freedom + structure.power * self.group_counts => prior.degrees_of_freedom + self.group_counts
   variance = 0.25 * self.structure.wisharts => variance = 0.5 * self.structure.wisharts
   varies = np.all(structure => varies = np.any(structure
@@ -45,8 +44,8 @@ gaussian/posterior/mixture_prior.py : gaussian/posterior gaussian/fitting/test_r
   return self.prior_variance + self.reg_covar * counts => return self.prior_variance
   wisharts.freedom_of_means if self.independent else 0 => wisharts.freedom_of_means
 mixture/weight_priors.py : mixture/test_weight_priors.py gaussian/answers/test_targets.py
-  len(stick), k=-1).T => len(stick)).T
-  np.eye(self.n_components) - self.mean(counts)[:, None] => np.eye(self.n_components) - self.mean(counts)
+  np.tri(self.n_components, self.n_components - 1, k=-1) => np.tri(self.n_components, self.n_components - 1)
+  mean[:, None] * (log_change - mean @ log_change) => mean[:, None] * log_change
   return mean / mean.sum() => return mean
 gaussian/covariance_structures/structures.py : gaussian/covariance_structures estimators/test_value_range.py gaussian/answers/test_leave_one_out.py
   np.abs(shifts).max() > _FAR => np.abs(shifts).max() < _FAR
@@ -54,13 +53,15 @@ gaussian/covariance_structures/structures.py : gaussian/covariance_structures es
   np.broadcast_to(2.0 * whiteners * curvature => np.broadcast_to(whiteners * curvature
 gaussian/covariance_structures/structures.py : gaussian/covariance_structures gaussian/information estimators/test_missing_values.py
   monomials[quadratic:] += spread => monomials[quadratic:] -= spread
-gaussian/covariance_structures/wisharts.py : gaussian/covariance_structures gaussian/fitting/test_component_statistics.py gaussian/posterior
+distributions/wishart.py : gaussian/covariance_structures gaussian/fitting/test_component_statistics.py gaussian/posterior
   self.freedom_of_means = self.power * self.n_means => self.freedom_of_means = self.n_means
   log_det_scaled = log_det_scatter + self._size => log_det_scaled = log_det_scatter - self._size
 gaussian/covariance_structures/full_pair.py : gaussian/covariance_structures/test_full_pair.py gaussian/information
   own -= monomials[some, :1] * scaled_origin => own += monomials[some, :1] * scaled_origin
 gaussian/covariance_structures/random_factors.py : gaussian/sampling/test_densities.py gaussian/sampling/test_copula.py sampling/test_exact_posterior.py
-  found += 0.5 * self._earlier => found += self._earlier
+  (0.5 * self._earlier + 1.0) * np.log(pivots) => (self._earlier + 1.0) * np.log(pivots)
+distributions/copula_margins.py : gaussian/sampling/test_densities.py gaussian/sampling/test_copula.py sampling/test_exact_posterior.py latent_class/test_draws.py
+  return slopes - normals / np.square(self.scale) => return slopes + normals / np.square(self.scale)
   log_slopes - normals / np.square(self.scale) => log_slopes - normals / self.scale
 gaussian/information/missing_information.py : gaussian/information estimators/test_sample_weight.py
   blocks[l, k] = blocks[k, l].T => blocks[l, k] = blocks[k, l]
@@ -70,9 +71,9 @@ gaussian/information/missing_information.py : gaussian/information estimators/te
 gaussian/information/columns.py : gaussian/information estimators/test_sample_weight.py
   np.sqrt(block.counts[ambiguous])[row] => np.sqrt(block.counts)[row]
   kernel[np.ix_(used[some], others)] += products => kernel[np.ix_(used[some], others)] = products
-gaussian/information/hidden_information.py : gaussian/information estimators/test_missing_values.py
+gaussian/information/missing_value_information.py : gaussian/information estimators/test_missing_values.py
   second *= 4.0 * scaled[k] => second *= 2.0 * scaled[k]
-  hidden.projections[0].T / self._structure.power => hidden.projections[0].T
+  directions.projections[0].T / self._structure.power => directions.projections[0].T
 gaussian/information/observed_information.py : gaussian/information estimators/test_missing_values.py
   ways = sorted(costs, key=costs.__getitem__) => ways = sorted(costs, key=costs.__getitem__, reverse=True)
   columns.shares.min() > round_off(len(complete)) => columns.shares.min() > -1.0
@@ -88,12 +89,12 @@ mixture/multi_start.py : mixture/test_restarts.py estimators/test_callbacks.py
   self.optima = {number: replace(fit, stopped=True) for number, fit in tried.items()} => pass
   n_finished = 1 + ceil( => n_finished = ceil(
 gaussian/fitting/component_statistics.py : gaussian/fitting/test_component_statistics.py mixture/test_moves.py
-  np.log(first / (first + second - least) * => np.log(first / (first + second) *
-  centred_means[second] - least * prior.mean => centred_means[second]
+  np.log(first / (first + second - b0) * => np.log(first / (first + second) *
+  centred_means[second] - b0 * prior.mean => centred_means[second]
 mixture/moves.py : mixture/test_moves.py gaussian/fitting/test_component_statistics.py
-  np.subtract(xlogy(merged, merged), own[group].sum(axis=0), => np.subtract(own[group].sum(axis=0), xlogy(merged, merged),
+  xlogy(merged, merged) - own[group].sum(axis=0) => own[group].sum(axis=0) - xlogy(merged, merged)
 mixture/search.py : gaussian/fitting/test_search.py latent_class/test_splits.py
-  gains = self._gains - statistics.gains_of_weights(merged, present) => gains = self._gains.copy()
+  gains = self._gains - components.gains_of_weights(merged, present) => gains = self._gains.copy()
   lower_bound - weight_contribution) => lower_bound)
 family_mixture/component_statistics.py : latent_class/test_splits.py
   sums[[split.component, second]] = share * parts.sums => sums[[second, second]] = share * parts.sums
@@ -103,7 +104,7 @@ gaussian/fitting/row_span.py : gaussian/fitting/test_row_span.py
   excess[np.diag_indices_from(excess)] -= variance => excess[np.diag_indices_from(excess)] -= 0.0
   Complement(rows.n_features - size, => Complement(rows.n_features - n_samples,
 answers/deletion.py : gaussian/answers/test_leave_one_out.py
-  result.moments - posterior.with_noise(of_row) => result.moments - of_row
+  result.moments - posterior.with_known_noise(of_row) => result.moments - of_row
 linear_response/solvers.py : linear_response gaussian/information estimators/test_evidence.py
   squared[active] / previous[active] * along => previous[active] / squared[active] * along
   return super().log_determinant + of_rest => return super().log_determinant
@@ -112,7 +113,7 @@ mean_field/linear_response/covariance.py : mean_field/test_covariance.py
   deviations[:, None] * matrix * deviations => deviations[:, None] * matrix
 answers/targets.py : gaussian/answers/test_targets.py gaussian/answers/test_prior_sensitivity.py
   return scaled.T / scale => return scaled.T
-  return direct - self.response(intercepts[..., None]) => return direct
+  return direct - self.response(changes.intercepts[some][..., None]) => return direct
 gaussian/answers/targets.py : gaussian/answers/test_targets.py gaussian/answers/test_prior_sensitivity.py
   if posterior.prior.independent: => if False:
 gaussian/answers/margins.py : gaussian/answers/test_posterior_summary.py gaussian/answers/test_targets.py
@@ -124,8 +125,8 @@ gaussian/answers/scores_without_rows.py : gaussian/answers/test_leave_one_out.py
 answers/leave_one_out.py : gaussian/answers/test_leave_one_out.py estimators/test_sample_weight.py
   left_out = -counts * np.linalg.solve( => left_out = -np.linalg.solve(
 gaussian/answers/influence.py : gaussian/answers/test_influence_functions.py estimators/test_missing_values.py estimators/test_sample_weight.py gaussian/answers/test_robust_covariance.py
-  moved = centred_on_average(pulled_back, r) => moved = -centred_on_average(pulled_back, r)
-  slopes -= hidden.onto(slopes) => pass
+  slopes = centred_on_average(slopes, r) => slopes = -centred_on_average(slopes, r)
+  slopes -= directions.onto(slopes) => pass
 answers/influence.py : gaussian/answers/test_robust_covariance.py
   np.outer(sums, sums) / rows.total_weight => np.outer(sums, sums) / rows.n_samples
 estimators/base.py : estimators/test_fitted.py
@@ -137,17 +138,16 @@ gaussian/answers/prior_sensitivity.py : gaussian/answers/test_prior_sensitivity.
   posterior.n_features / posterior.mean_precision**2 => posterior.n_features / posterior.mean_precision
 sampling/copula.py : gaussian/sampling sampling
   draws, slopes) @ self.root + normals => draws, slopes) @ self.root
-gaussian/sampling/copula_density.py : gaussian/sampling sampling
+gaussian/sampling/copula.py : gaussian/sampling sampling
   logits * (1.0 - share), -logits * share => logits * share, -logits * (1.0 - share)
 gaussian/sampling/parameters.py : gaussian/sampling/test_densities.py sampling/test_exact_posterior.py
-  group_counts = structure.power * structure => group_counts = structure
-gaussian/sampling/sticks.py : gaussian/sampling/test_densities.py sampling/test_exact_posterior.py
+  exponents = structure.power * structure => exponents = structure
   axis=1)[:, ::-1] - in_order => axis=1)[:, ::-1]
 sampling/labels.py : sampling/test_exact_posterior.py estimators/test_evidence.py
   _TIE_BREAK * np.arange(n_components) - 2.0 * shares => _TIE_BREAK * np.arange(n_components) - shares
   np.sum(~occupied(counts)) + 1) => np.sum(~occupied(counts)))
 sampling/chain_draws.py : sampling/test_exact_posterior.py
-  1.0 - of_first * self._first - of_second => 1.0 - of_first * self._first + of_second
+  values - first * self._first - second => values - first * self._first + second
 sampling/chains.py : sampling/test_exact_posterior.py
   momenta * cosine - chains.normals => momenta * cosine + chains.normals
 gaussian/sampling/parameters.py : sampling/test_exact_posterior.py
@@ -178,7 +178,7 @@ answers/leave_group_out.py : answers/test_leave_a_group_out.py
   np.eye(len(columns)) + root.T @ images => np.eye(len(columns)) - root.T @ images
   complete.solve(of_others[:, None])[:, 0] => complete.solve(statistics[:, None])[:, 0]
 gaussian/sampling/copula.py : answers/test_groups.py
-  structure.transformed(structure.transposed(draws.factors), changes) => changes
+  structure.transformed(structure.transposed(draws.factors), draws.scaled_means) => draws.scaled_means
 answers/error_bars.py : answers/test_groups.py
   self.uncertainty, name, np.sqrt(np.maximum(np.diag(self.covariance([name], None)), 0.0)), np.inf => self.uncertainty, name, np.sqrt(np.maximum(np.diag(self.covariance([name], None)), 0.0)), 3
 rows/grouping.py : answers/test_groups.py
@@ -186,9 +186,10 @@ rows/grouping.py : answers/test_groups.py
   * (len(own) / (len(own) - 1.0)) => * 1.0
   return len(self) - self.n_strata => return len(self) - 1
   is_other = of_groups[codes] != by_row => is_other = of_groups[codes] < by_row
+sampling/optimum_evidence.py : sampling/test_number_evidence.py estimators/test_number_of_clusters.py
+  is_counted &= divergences <= => is_counted &= -1e9 <=
 sampling/number_evidence.py : sampling/test_number_evidence.py estimators/test_number_of_clusters.py
   log_orders + gammaln(total) - => log_orders + gammaln(concentration) -
-  is_counted &= divergences <= => is_counted &= -1e9 <=
   slope[places] += own.n_effective * (own.shares - shares) => slope[places] += own.n_effective * (own.shares - 0.9 * shares)
   weights = np.append(0.0, self._occupied_shares(k, log_parts))[n_occupied] / visited => weights = 1.0 / visited
   else -np.inf) - self._log_ways(k, k) => else -np.inf) - self._log_ways(k + 1, k)
@@ -214,36 +215,38 @@ answers/partitions.py : estimators/test_partition_posterior.py
 sampling/random_assignments.py : sampling/test_row_labels.py
   UniformStream(self._seed + number, batch.start) => UniformStream(self._seed, batch.start)
 mixture/weight_priors.py : mixture/test_weight_priors.py estimators/test_noise.py gaussian/answers/test_prior_sensitivity.py
-  return dirichlet.covariance_of_log(self.of_background(counts)) @ [1.0, self.n_components] => return dirichlet.covariance_of_log(self.of_background(counts)) @ [1.0, 1.0]
-  of_components = own[1] / own.sum() * self.of_components.mean(counts[:-1]) => of_components = self.of_components.mean(counts[:-1])
-gaussian/posterior/background.py : estimators/test_noise.py estimators/test_missing_values.py
+  slope = np.hstack([[[1.0], [self.n_components]], of_components._slope]) => slope = np.hstack([[[1.0], [1.0]], of_components._slope])
+  components = rest / (stick + rest) * self.of_components.mean(counts[:-1]) => components = self.of_components.mean(counts[:-1])
+gaussian/posterior/noise_component.py : estimators/test_noise.py estimators/test_missing_values.py
   seen_shares * (self.log_density + half_log_determinant) => seen_shares * self.log_density
 gaussian/posterior/tails.py : gaussian/fitting/test_moves_of_heavy_tails.py gaussian/information/test_observed_information.py gaussian/answers/test_influence_functions.py
   return _RATE * self.fitted - _SHAPE => return _RATE * self.fitted
   return half * (1.0 - scales.mean) / np.sqrt(shape), rest => return half / np.sqrt(shape), rest
 gaussian/fitting/noise_density.py : gaussian/fitting/test_noise_density.py estimators/test_noise.py
-  return -float(min(of_rows + price, of_core) + price) => return -float(max(of_rows + price, of_core) + price)
-  return -float(min(of_rows + price, of_core) + price) => return -float(min(of_rows, of_core))
+  return -float(min(row_volume + price, core_volume) + price) => return -float(max(row_volume + price, core_volume) + price)
+  return -float(min(row_volume + price, core_volume) + price) => return -float(min(row_volume, core_volume))
 gaussian/fitting/core.py : gaussian/fitting/test_noise_density.py gaussian/fitting/test_far_out.py
   chi2.cdf(chi2.ppf(share, n_dimensions), n_dimensions + 2) / share => share
   or are_few else => else
 gaussian/fitting/far_out.py : gaussian/fitting/test_far_out.py
   responsibilities[self.are_aside, -1] = 1.0 => pass
-  rules = (found.are_far_out, found.are_in_sparser_half, found.with_smallest_cluster(n_components)) => rules = (found.are_far_out, found.are_in_sparser_half)
+  rules = far_out, sample.are_in_sparser_half, sample.with_smallest_cluster(n_components) => rules = far_out, sample.are_in_sparser_half
 estimators/gaussian_arguments.py : estimators/test_heavy_tails.py
   max(0.5 * degrees_of_freedom - 1.0, 0.0) => max(0.5 * degrees_of_freedom - 1.0, 0.0) * 0.0
-  parts.has_background or core.is_far_exceeded => parts.has_background or not core.is_far_exceeded
+  parts.has_noise_component or core.is_far_exceeded => parts.has_noise_component or not core.is_far_exceeded
 estimators/attributes.py : estimators/test_heavy_tails.py
   0.5 * (fitted.posterior.log_volume - information.log_determinant) => 0.5 * (-information.log_determinant)
-family_mixture/influence.py : latent_class/test_influence_of_rows.py
-  total += r * (self._by_class[:, k] @ features) => total += self._by_class[:, k] @ features
+answers/influence.py : latent_class/test_influence_of_rows.py
+  total += r * self.values_of_label(k, => total += self.values_of_label(k,
+family_mixture/coordinates.py : latent_class/test_fit_identities.py
+  return functools.reduce(added, map(function, self.represented)) => return function(next(iter(self.represented)))
 family_mixture/information.py : latent_class/test_error_bars.py
   weights = counted[k] * r[l] => weights = r[k] * r[l]
   missing[:, k, :, k] += product => missing[:, k, :, k] += 2.0 * product
-family_mixture/prior_moves.py : latent_class/test_influence_of_rows.py
-  .reshape(len(numbers), -1) - target.responses(direct) => .reshape(len(numbers), -1)
+family_mixture/targets.py : latent_class/test_influence_of_rows.py
+  direct.reshape(len(direct), -1) - self.responses(changes.statistics[some]) => direct.reshape(len(direct), -1)
 family_mixture/draws.py : latent_class/test_draws.py
-  found[:, place] -= responses[:, place] / np.square(self._deviations[place]) => pass
+  *logs, by_logit, -by_logit) => *logs, by_logit, by_logit)
 families/base.py : latent_class/test_column_families.py
   log_density += of_kind => pass
 families/rate.py : latent_class/test_durations.py latent_class/test_column_families.py

@@ -54,20 +54,20 @@ def _without_dual(costs, n_targets, _costs=SolverCosts.costs):
 
 ABLATIONS = (
     Ablation(
-        "acceleration of the sweeps",
+        "acceleration of the iterations",
         PROBLEMS["digits"],
         {"sklearn_lrvb.mixture.acceleration.Acceleration.proposal": lambda *arguments: None},
     ),
     Ablation(
-        "Newton steps before the sweeps arrive",
+        "Newton steps before the iterations arrive",
         PROBLEMS["plane-unequal"],
         {"sklearn_lrvb.mixture.acceleration.Acceleration.newton_pays": lambda *arguments: False},
     ),
     Ablation(
-        "a frame that all components share",
+        "coordinates that all components share",
         PROBLEMS["twenty-diagonal"],
         {
-            f"{_MIXTURE}.e_step.frames.MAX_AMPLIFICATION": 0.0,
+            f"{_MIXTURE}.e_step.coordinates.MAX_AMPLIFICATION": 0.0,
             f"{_MIXTURE}.information.missing_information.MAX_AMPLIFICATION": 0.0,
         },
     ),

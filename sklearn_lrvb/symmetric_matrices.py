@@ -137,8 +137,7 @@ def cholesky_factors(matrices):
         factors = np.linalg.cholesky(matrices)
         # Relative to the diagonal: Cholesky's method makes the same rounding errors in all units.
         squared_pivots = np.square(factors.diagonal(axis1=1, axis2=2))
-        least = round_off(factors.shape[-1]) * matrices.diagonal(axis1=1, axis2=2)
-        if (squared_pivots > least).all():
+        if (squared_pivots / matrices.diagonal(axis1=1, axis2=2)).min() > round_off(factors.shape[-1]):
             return factors
     if len(matrices) == 1:
         return np.full(matrices.shape, np.nan)

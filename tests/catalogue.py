@@ -12,7 +12,7 @@ from covariance_types import TYPES
 
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.estimators.gaussian_arguments import core_of_outlying_rows, needs_covariances, resolve_prior
-from sklearn_lrvb.gaussian.fitting.starts import Completion
+from sklearn_lrvb.gaussian.fitting.completion import Completion
 from sklearn_lrvb.gaussian.model import GAUSSIAN
 from sklearn_lrvb.linear_response.observed_information import SolverCosts
 from sklearn_lrvb.rows import rows_of_array
@@ -164,7 +164,7 @@ def posterior_of(estimator):
 
 def prior_of(estimator, rows):
     """The prior that follows from the arguments of an estimator and from rows."""
-    completion = Completion(rows, needs_covariances(estimator), GAUSSIAN) if rows.has_holes else None
+    completion = Completion(rows, needs_covariances(estimator), GAUSSIAN) if rows.has_missing else None
     return resolve_prior(estimator, rows, None, core_of_outlying_rows(estimator, rows, completion))
 
 
@@ -212,9 +212,9 @@ _SIZES = {
     "pickled_bytes": [f"{_UNCERTAINTY}.uncertainty._FORMED_TO_PICKLE_BYTES"],
     "jacobian_size": [f"{_UNCERTAINTY}.targets._JACOBIAN_SIZE"],
     "coordinates_at_once": [f"{_UNCERTAINTY}.targets._COORDINATES_AT_ONCE"],
-    "numbers_per_row": ["gaussian.sampling.likelihood._NUMBERS_PER_ROW"],
-    "numbers_in_own_frames": [
-        f"gaussian.e_step.frames.{name}" for name in ("_FEW_NUMBERS", "_FEW_NUMBERS_OF_OWN_MATRICES")
+    "numbers_per_row": ["sampling.likelihood._NUMBERS_PER_ROW"],
+    "numbers_in_own_coordinates": [
+        f"gaussian.e_step.coordinates.{name}" for name in ("_FEW_NUMBERS", "_FEW_NUMBERS_OF_OWN_MATRICES")
     ],
     "dense_system": ["mean_field.linear_response.definite_system._DENSE_UP_TO"],
     "entries_eliminated_first": ["mean_field.linear_response.definite_system._FEW_ENTRIES"],
@@ -227,7 +227,7 @@ _SIZES = {
     "entries_checked_for_saddles": ["mean_field.posterior._CHECKED_UP_TO"],
     "parameters_checked": ["answers.error_bars._MOST_PARAMETERS"],
     "blocks_of_scans": [f"{_SAMPLING}.exact._BLOCKS"],
-    "sweeps_of_numbers": [f"{_SAMPLING}.number_evidence.{name}_SWEEPS" for name in ("_LEAST", "_MOST")],
+    "sweeps_of_numbers": [f"{_SAMPLING}.number_evidence.{name}_ITERATIONS" for name in ("_LEAST", "_MOST")],
     "seconds_of_exact": ["answers.error_bars._MOST_SECONDS"],
     "kept_rows_bytes": [f"{_UNCERTAINTY}.uncertainty._KEPT_ROWS_BYTES"],
     "first_nu": ["estimators.gaussian_arguments.NU_AT_START"],
@@ -326,7 +326,7 @@ def peak_memory(call):
 
 def complete_rows(n_samples):
     """A stand-in for complete rows, of which only the number counts."""
-    return SimpleNamespace(n_samples=n_samples, has_holes=False)
+    return SimpleNamespace(n_samples=n_samples, has_missing=False)
 
 
 def overlapping(n_samples=240, seed=0):

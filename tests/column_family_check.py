@@ -70,7 +70,14 @@ class _Check:
         assert np.isfinite([family.compared(column) for column in values]).all()
         made = self.made()
         assert made.prior_values == family.prior_values and made.n_features == family.n_features
-        assert (made.units > 0).all() and made.is_proper(np.zeros_like(self.sums)).all()
+        assert (made.units > 0).all() and np.isfinite(made.expected(np.zeros_like(self.sums))).all()
+
+    def must_expect_nothing_of_improper_posteriors(self):
+        sums = self.sums.copy()
+        sums[0] -= 2.0 * self.values.shape[1] + np.abs(sums[0])
+        with np.errstate(invalid="ignore"):
+            expected = self.family.expected(sums)
+        assert np.isnan(expected[0]).all() and np.isfinite(expected[1]).all()
 
     def must_respond_to_its_hyperparameters(self):
         made, sums = self.made(), self.sums

@@ -67,11 +67,11 @@ class Factors:
 
 @dataclass(frozen=True)
 class Fit:
-    """A fixed point of the sweeps, and what the next refit near it needs."""
+    """A fixed point of the iterations, and what the next refit near it needs."""
 
     sums: Sums
     factors: Factors
-    newton: np.ndarray  # inverse of 1 - d sweep / d sums
+    newton: np.ndarray  # inverse of 1 - d iteration / d sums
 
 
 @dataclass(frozen=True)
@@ -336,11 +336,11 @@ class RobustReference:
         of_nu = {None: 0, "shared": 1, "each": K}[self.fit_nu]
         return K + K * P + self.n_entries + int(self.noise is not None) + of_nu
 
-    def sweep(self, sums, tilt=None):
+    def iterated(self, sums, tilt=None):
         return self.sums(*self.e_step(self.m_step(sums, tilt)))
 
     def fit(self, responsibilities):
-        """Sweeps from given responsibilities (n, K), or (n, K + 1) with the noise last, to a fixed point."""
+        """Iterations from given responsibilities (n, K), (n, K + 1) with noise last, to a fixed point."""
         r = np.asarray(responsibilities, dtype=float)
         if r.shape[1] == self.n_components:
             r = np.hstack([r, np.zeros((len(r), 1))])
@@ -348,35 +348,35 @@ class RobustReference:
         return self.ascended(self.sums(r, ones, ones))
 
     def ascended(self, sums):
-        """The fixed point to which sweeps from these sums lead, however far it is."""
+        """The fixed point to which iterations from these sums lead, however far it is."""
         for _ in range(20_000):
-            before, sums = sums, self.sweep(sums)
+            before, sums = sums, self.iterated(sums)
             if np.allclose(sums.flat(), before.flat(), rtol=1e-7, atol=1e-7):
                 break
         return self.refit(self.at(sums))
 
     def at(self, sums):
-        """The sums as the start of a refit: with the derivative of a sweep, by differences."""
+        """The sums as the start of a refit: with the derivative of an iteration, by differences."""
         place = sums.flat()
         columns = []
         for i, number in enumerate(place):
             step = 1e-5 * max(1.0, abs(number)) * np.eye(len(place))[i]
-            ends = [self.sweep(sums.from_flat(place + sign * step)).flat() for sign in (1.0, -1.0)]
+            ends = [self.iterated(sums.from_flat(place + sign * step)).flat() for sign in (1.0, -1.0)]
             columns.append((ends[0] - ends[1]) / (2.0 * step[i]))
         newton = np.linalg.inv(np.eye(len(place)) - np.array(columns).T)
         return Fit(sums, self.m_step(sums), newton)
 
     def refit(self, fit, tilt=None):
-        """The fixed point of the sweeps near a fit: Newton steps with that fit's derivative."""
+        """The fixed point of the iterations near a fit: Newton steps with that fit's derivative."""
         sums, smallest = fit.sums, np.inf
         for _ in range(100):
-            change = self.sweep(sums, tilt).flat() - sums.flat()
+            change = self.iterated(sums, tilt).flat() - sums.flat()
             size = np.abs(change / (1.0 + np.abs(sums.flat()))).max()
             if size < 1e-13 or (size < 1e-11 and size >= 0.5 * smallest):
                 return replace(fit, sums=sums, factors=self.m_step(sums, tilt))
             smallest = min(size, smallest)
             sums = sums.from_flat(sums.flat() + fit.newton @ change)
-        raise RuntimeError(f"sweeps still change the sums by {size:.1e}")
+        raise RuntimeError(f"iterations still change the sums by {size:.1e}")
 
     # Derivatives by refits.
 

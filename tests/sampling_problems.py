@@ -111,8 +111,8 @@ class Problem:
                 log_weights[: len(means)], means, matrices, nu, strict=True
             )
         ]
-        if prior.background is not None:
-            terms.append(np.full(len(self.X), log_weights[-1] + prior.background.log_density))
+        if prior.noise_component is not None:
+            terms.append(np.full(len(self.X), log_weights[-1] + prior.noise_component.log_density))
         by_row = logsumexp(terms, axis=0)
         total = by_row.sum() if self.sample_weight is None else self.sample_weight @ by_row
         stick, rest = prior.weights.sticks(np.zeros(prior.structure.n_labels))
@@ -191,8 +191,8 @@ def _assignments(estimator, X):
     n_held = counts.sum(axis=1)
     log_density = weights.log_evidence(label_counts)
     log_density += 0.5 * np.log(b0 / (b0 + counts)).sum(axis=1) - 0.5 * n_held * np.log(2 * np.pi)
-    if posterior.background is not None:
-        log_density += label_counts[:, -1] * posterior.background.log_density
+    if posterior.noise_component is not None:
+        log_density += label_counts[:, -1] * posterior.noise_component.log_density
     if posterior.structure.shares_precision:
         log_density += of_precision(n_held, squares.sum(axis=1))
     else:

@@ -221,19 +221,23 @@ class _Check:
             "average_cholesky is a root of the average",
         )
         scale = np.exp(self._rng.normal(size=self._n_features))
-        frames = structure.dense(structure.congruence(structure.diagonal_factors(scale), structure.identity))
+        scaled = structure.dense(structure.congruence(structure.diagonal_factors(scale), structure.identity))
         self._agree(
-            np.trace(frames, axis1=1, axis2=2),
+            np.trace(scaled, axis1=1, axis2=2),
             np.full(self._n_components, np.square(scale).sum()),
             "diagonal_factors has the columns' variances",
         )
+
+    def _whiten(self, block):
+        with_one = np.concatenate([np.ones((1, block.shape[1])), block])
+        return self._structure.whiten(self._whiteners, self._means, with_one)
 
     def rows(self):
         """Rows are whitened by the maps."""
         structure, block = self._structure, self._rng.normal(size=(self._n_features, 7))
         relative = block.T[:, None, :] - self._means
         expected = structure.transformed(self._whiteners, relative).transpose(1, 2, 0)
-        whitened = structure.whiten(self._whiteners, self._means, block)
+        whitened = self._whiten(block)
         self._agree(whitened, expected, "whiten gives W (x - m)")
         rows = np.empty_like(block)
         structure.whiten_into(self._whiteners[:1], self._means[0], block, rows)
@@ -289,7 +293,7 @@ class _Check:
             constant, linear, curvature = structure.polynomials(coefficients, structure.identity_statistic)
 
             def values(block, constant=constant, linear=linear, curvature=curvature):
-                whitened = structure.whiten(self._whiteners, self._means, block)
+                whitened = self._whiten(block)
                 of_components = [
                     structure.values(constant[:, k], linear[:, k], curvature[:, structure.precision_group(k)])
                     for k in range(self._n_components)
@@ -301,7 +305,7 @@ class _Check:
             expected = [(values(block + step) - values(block - step)) / 2.0 for step in steps]
             found = np.empty((block.shape[1], n_functions, self._n_features))
             write = structure.gradients(self._whiteners, linear, curvature)
-            write(weights, structure.whiten(self._whiteners, self._means, block), found)
+            write(weights, self._whiten(block), found)
             self._agree(found, np.transpose(expected, (2, 1, 0)), "gradients are derivatives of values")
 
     def random_numbers(self, n_draws):

@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 
 from benchmarks.harness.tables import table
-from benchmarks.problems.holes import MECHANISMS
+from benchmarks.problems.missing_values import MECHANISMS
 
 TITLE = "Filled values of real tables"
 _TABLES = {
@@ -33,11 +33,11 @@ def measure(settings):
         for mechanism, share in _SETTINGS[:1] if settings.quick else _SETTINGS:
             errors = {method: [] for method in METHODS}
             for repetition in range(repetitions):
-                holed = MECHANISMS[mechanism](X, share, np.random.default_rng(repetition))
-                hidden = np.isnan(holed)
+                incomplete = MECHANISMS[mechanism](X, share, np.random.default_rng(repetition))
+                is_missing = np.isnan(incomplete)
                 for method, imputer in _imputers().items():
-                    filled = _quietly(imputer, holed)
-                    errors[method].append(np.sqrt(np.square((filled - X)[hidden]).mean()))
+                    filled = _quietly(imputer, incomplete)
+                    errors[method].append(np.sqrt(np.square((filled - X)[is_missing]).mean()))
             yield {
                 "problem": f"{name}: {mechanism}, {100 * share:.0f} %",
                 "table": name,

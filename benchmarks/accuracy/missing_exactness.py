@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 
 from benchmarks.harness.tables import spread, table
-from benchmarks.problems.holes import completely_at_random
+from benchmarks.problems.missing_values import completely_at_random
 
 TITLE = "Error bars of incomplete rows"
 _ROWS = 1000
@@ -36,8 +36,10 @@ def _row(covariance_type, share, n_rows, n_draws):
     if covariance_type == "diag":
         X = rng.standard_normal((n_rows, 3))
     X[: n_rows // 3] = 0.7 * X[: n_rows // 3, ::-1] + [2.8, -1.0, 1.5]
-    holed = completely_at_random(X, share, rng)
-    mixture = LRVBGaussianMixture(n_components=2, covariance_type=covariance_type, random_state=0).fit(holed)
+    incomplete = completely_at_random(X, share, rng)
+    mixture = LRVBGaussianMixture(n_components=2, covariance_type=covariance_type, random_state=0).fit(
+        incomplete
+    )
     ways = {
         "lrvb": np.sqrt(np.diag(mixture.get_posterior_covariance(target=_TARGETS, method="lrvb"))),
         "mean_field": np.sqrt(
@@ -47,12 +49,12 @@ def _row(covariance_type, share, n_rows, n_draws):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exact = mixture.get_posterior_covariance(
-            target=_TARGETS, method="exact", X=holed, n_draws=n_draws, random_state=0
+            target=_TARGETS, method="exact", X=incomplete, n_draws=n_draws, random_state=0
         )
         evidence = mixture.posterior_check(
-            holed, n_draws=max(100, n_draws), random_state=0
+            incomplete, n_draws=max(100, n_draws), random_state=0
         ).log_evidence_bound
-    shares = mixture.missing_information(holed, target=_TARGETS)
+    shares = mixture.missing_information(incomplete, target=_TARGETS)
     row = {
         "problem": f"{covariance_type}, {100 * share:.0f} %",
         "covariance_type": covariance_type,

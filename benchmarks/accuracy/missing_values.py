@@ -28,7 +28,7 @@ from benchmarks.harness.figures import (
     saved,
 )
 from benchmarks.harness.tables import grouped, table
-from benchmarks.problems.holes import MECHANISMS
+from benchmarks.problems.missing_values import MECHANISMS
 from benchmarks.problems.populations import Population
 
 TITLE = "Missing values in X"
@@ -66,9 +66,9 @@ def measure(settings):
     for mechanism, share in _SETTINGS[:1] if settings.quick else _SETTINGS:
         found = {method: [] for method in METHODS}
         for data_set in range(n_data_sets):
-            X, labels, holed = _data_set(mechanism, share, data_set)
+            X, labels, incomplete = _data_set(mechanism, share, data_set)
             for method in METHODS:
-                found[method].append(_result(method, X, labels, holed, n_draws))
+                found[method].append(_result(method, X, labels, incomplete, n_draws))
         for method, results in found.items():
             yield {"setting": f"{mechanism}, {100 * share:.0f} %", "n_data_sets": n_data_sets} | _row(
                 mechanism, share, method, results
@@ -76,7 +76,7 @@ def measure(settings):
 
 
 def _data_set(mechanism, share, data_set):
-    """Rows, their labels, and the rows with holes."""
+    """Rows, their labels, and the rows with missing values."""
     rng = np.random.default_rng([data_set, int(1000 * share), len(mechanism)])
     labels = rng.choice(3, size=_ROWS, p=POPULATION.weights)
     noise = rng.standard_normal((_ROWS, 4))
@@ -84,15 +84,15 @@ def _data_set(mechanism, share, data_set):
     return X, labels, MECHANISMS[mechanism](X, share, rng)
 
 
-def _filled(method, X, holed):
+def _filled(method, X, incomplete):
     """The tables that a method fits, a list: several only where their fits are to be pooled."""
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401
     from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 
     if method in ("model", "before"):
-        return [holed if method == "model" else X]
+        return [incomplete if method == "model" else X]
     if method == "complete rows":
-        return [holed[~np.isnan(holed).any(axis=1)]]
+        return [incomplete[~np.isnan(incomplete).any(axis=1)]]
     if method == "chained":
         imputers = [IterativeImputer(sample_posterior=True, random_state=seed) for seed in range(_TABLES)]
     else:
@@ -103,16 +103,16 @@ def _filled(method, X, holed):
                 "iterative": IterativeImputer(random_state=0),
             }[method]
         ]
-    return [imputer.fit_transform(holed) for imputer in imputers]
+    return [imputer.fit_transform(incomplete) for imputer in imputers]
 
 
-def _result(method, X, labels, holed, n_draws):
+def _result(method, X, labels, incomplete, n_draws):
     """Errors and hits of one method on one data set: dict; None for a fit that is left out."""
     from sklearn.metrics import adjusted_rand_score
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        tables = _filled(method, X, holed)
+        tables = _filled(method, X, incomplete)
         fits = [_matched_fit(rows) for rows in tables]
     if None in fits:
         return None
@@ -122,9 +122,9 @@ def _result(method, X, labels, holed, n_draws):
         np.stack([mixture.means_std_[order] for mixture, order in fits]),
     )
     errors = means - POPULATION.means
-    named = [holed] if method == "complete rows" else tables
+    named = [incomplete] if method == "complete rows" else tables
     shares = [fit.predict_proba(rows)[:, order] for (fit, order), rows in zip(fits, named, strict=True)]
-    hidden = np.isnan(holed)
+    is_missing = np.isnan(incomplete)
     result = {
         "squared_error": np.square(errors).mean(),
         "coverage": (np.abs(errors) < half_widths).mean(),
@@ -133,14 +133,14 @@ def _result(method, X, labels, holed, n_draws):
     if method in ("complete rows", "before"):
         return result
     values, deviations = (
-        mixture.impute(holed, return_std=True) if method == "model" else (np.mean(tables, axis=0), None)
+        mixture.impute(incomplete, return_std=True) if method == "model" else (np.mean(tables, axis=0), None)
     )
-    result["imputation_error"] = np.square((values - X)[hidden]).mean()
+    result["imputation_error"] = np.square((values - X)[is_missing]).mean()
     if method == "model":
-        result["imputed_coverage"] = (np.abs(values - X) < 1.96 * deviations)[hidden].mean()
-        copies = mixture.sample_imputations(holed, n_imputations=n_draws, random_state=0)[:, hidden]
+        result["imputed_coverage"] = (np.abs(values - X) < 1.96 * deviations)[is_missing].mean()
+        copies = mixture.sample_imputations(incomplete, n_imputations=n_draws, random_state=0)[:, is_missing]
         lower, upper = np.quantile(copies, [0.025, 0.975], axis=0)
-        result["drawn_coverage"] = ((lower < X[hidden]) & (X[hidden] < upper)).mean()
+        result["drawn_coverage"] = ((lower < X[is_missing]) & (X[is_missing] < upper)).mean()
     return result
 
 

@@ -1,7 +1,7 @@
 """Refits after one row was moved, and the derivatives by finite differences that influence is checked with.
 
 A refit starts at the optimum for the original rows and takes Newton's steps with the matrix that was factored
-there. The matrix decides how soon it arrives, not where: the steps end where a sweep over the moved rows
+there. The matrix decides how soon it arrives, not where: the steps end where an iteration over the moved rows
 leaves the posterior as it is.
 """
 

@@ -1,4 +1,4 @@
-"""After how many sweeps or steps is a fit within some posterior standard deviations of an optimum?"""
+"""After how many iterations or steps is a fit within some posterior standard deviations of an optimum?"""
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -6,8 +6,9 @@ from itertools import pairwise
 import numpy as np
 
 PARAMETERS = ("weights", "means", "precisions")
-_AT_REST = 1e-6  # posterior standard deviations by which half of all sweeps may move a state that is at rest
-_LEAST_SWEEPS_TO_REST = 64
+# posterior standard deviations by which half of all iterations may move a state that is at rest
+_AT_REST = 1e-6
+_LEAST_ITERATIONS_TO_REST = 64
 
 
 def parameters(mixture):
@@ -45,9 +46,9 @@ class Goal:
 
 @dataclass(frozen=True)
 class State:
-    """A mixture after a number of sweeps."""
+    """A mixture after a number of iterations."""
 
-    n_sweeps: int
+    n_iterations: int
     mixture: object
 
 
@@ -59,19 +60,19 @@ class Arrival:
     reached: bool
 
 
-def sweeps_to(rival, X, start, goal, most_sweeps):
-    """The first state near the goal, or near where the sweeps come to rest if that is elsewhere.
+def iterations_to(rival, X, start, goal, most_iterations):
+    """The first state near the goal, or near where the iterations come to rest if that is elsewhere.
 
-    At least one sweep is done. As distances fall, the state is found by doubling the number of sweeps, and
-    then by bisection.
+    At least one iteration is done. As distances fall, the state is found by doubling the number of
+    iterations, and then by bisection.
 
     Parameters
     ----------
     rival : `benchmarks.rivals.libraries.Rival`
     X : (n_samples, n_features)
-    start : mixture, the state before the first sweep
+    start : mixture, the state before the first iteration
     goal : Goal
-    most_sweeps : int
+    most_iterations : int
 
     Returns
     -------
@@ -80,24 +81,24 @@ def sweeps_to(rival, X, start, goal, most_sweeps):
     states = [State(0, start), State(1, rival.advanced(start, X, 1))]
     while not goal.is_near(states[-1].mixture):
         last = states[-1]
-        if last.n_sweeps >= most_sweeps:
+        if last.n_iterations >= most_iterations:
             return Arrival(last, False)
-        states.append(_further(rival, X, last, min(last.n_sweeps, most_sweeps - last.n_sweeps)))
+        states.append(_further(rival, X, last, min(last.n_iterations, most_iterations - last.n_iterations)))
         here = goal.moved_to(states[-1].mixture)
-        if states[-1].n_sweeps >= _LEAST_SWEEPS_TO_REST and here.distance(last.mixture) < _AT_REST:
+        if states[-1].n_iterations >= _LEAST_ITERATIONS_TO_REST and here.distance(last.mixture) < _AT_REST:
             goal = here
     return Arrival(_first_near(rival, X, states, goal), True)
 
 
-def _further(rival, X, state, n_sweeps):
-    return State(state.n_sweeps + n_sweeps, rival.advanced(state.mixture, X, n_sweeps))
+def _further(rival, X, state, n_iterations):
+    return State(state.n_iterations + n_iterations, rival.advanced(state.mixture, X, n_iterations))
 
 
 def _first_near(rival, X, states, goal):
     """Bisection between the last state that is not near the goal and the first one that is."""
     low, high = next(pair for pair in pairwise(states) if goal.is_near(pair[1].mixture))
-    while high.n_sweeps - low.n_sweeps > 1:
-        middle = _further(rival, X, low, (high.n_sweeps - low.n_sweeps) // 2)
+    while high.n_iterations - low.n_iterations > 1:
+        middle = _further(rival, X, low, (high.n_iterations - low.n_iterations) // 2)
         if goal.is_near(middle.mixture):
             high = middle
         else:

@@ -1,7 +1,7 @@
 """Where the benchmarks reach below the library's public interface: no other file of theirs does.
 
 Private attributes are read by the functions at the top. The rest calls functions of the library that a
-fit is made of: one sweep, one solver of the information, one Newton step.
+fit is made of: one iteration, one solver of the information, one Newton step.
 """
 
 from contextlib import contextmanager
@@ -30,7 +30,7 @@ __all__ = [
     "newton_decrement",
     "occupied_parameters",
     "one_task_a_chunk",
-    "sweeper",
+    "single_iteration",
     "training_rows",
 ]
 
@@ -84,7 +84,7 @@ def mean_field_std(mixture, group):
 
 
 def _uncached(posterior):
-    """A copy of a posterior without what earlier sweeps left in its cache."""
+    """A copy of a posterior without what earlier iterations left in its cache."""
     return replace(posterior)
 
 
@@ -119,20 +119,20 @@ def blocks_on_threads():
         array_rows._LEAST_PRODUCT_FOR_THREADS = least
 
 
-def sweeper(mixture, X, n_jobs):
-    """A callable that does one sweep from the fitted state: E-step, lower bound and M-step.
+def single_iteration(mixture, X, n_jobs):
+    """A callable that does one iteration from the fitted state: E-step, lower bound and M-step.
 
     Rows may be wherever `fit` takes them from.
     """
     fitted = _fitted(mixture)
     rows = given_rows(copy(mixture).set_params(n_jobs=n_jobs), X, origin=fitted.origin).counted()
-    e_step(rows, fitted.posterior)  # sums over rows that a fit forms once, before its sweeps
+    e_step(rows, fitted.posterior)  # sums over rows that a fit forms once, before its iterations
 
-    def one_sweep():
+    def one_iteration():
         posterior = _uncached(fitted.posterior)
         return posterior.m_step(e_step(rows, posterior).moments)
 
-    return one_sweep
+    return one_iteration
 
 
 class InformationPass:

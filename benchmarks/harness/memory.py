@@ -1,4 +1,4 @@
-"""Peak memory of one sweep and of a whole fit, each side in a process of its own (one thread, Linux)."""
+"""Peak memory of one iteration and of a whole fit, each side in a process of its own (one thread, Linux)."""
 
 import ctypes
 import gc
@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 
 _TOP = Path(__file__).parents[2]  # from which a new process imports `benchmarks`
-_FIRST_ROWS = 2_000  # to which the state before the measured sweep is fitted
+_FIRST_ROWS = 2_000  # to which the state before the measured iteration is fitted
 
 
 def extra_memory(X, rival):
-    """Peak memory beyond X, in bytes of X: of one sweep, and of two iterations from k-means.
+    """Peak memory beyond X, in bytes of X: of one iteration, and of two iterations from k-means.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def extra_memory(X, rival):
 
     Returns
     -------
-    {"sweep": float, "fit": float}
+    {"iteration": float, "fit": float}
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "X.npy"
@@ -46,7 +46,7 @@ def _measured(path, class_name, n_components):
     X, rival = np.load(path), getattr(libraries, class_name)(n_components)
     state = rival.fit(X[:_FIRST_ROWS], "kmeans", max_iter=2)
     return {
-        "sweep": peak_memory(lambda: rival.sweeper(state, X)()),
+        "sweep": peak_memory(lambda: rival.single_iteration(state, X)()),
         "fit": peak_memory(lambda: rival.fit(X, "kmeans", max_iter=2)),
     }
 

@@ -96,7 +96,7 @@ PROBLEMS = {
 }
 
 # The problems that an experiment measures.
-SWEEP = ("plane", "plane-five", "digits", "many-rows-wide", "million-ten", "hundred-features-five")
+ITERATION = ("plane", "plane-five", "digits", "many-rows-wide", "million-ten", "hundred-features-five")
 FIT = (
     "plane-equal",
     "plane-unequal",

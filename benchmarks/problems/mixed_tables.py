@@ -31,8 +31,8 @@ def small_table(name):
     return table, kinds, 3 if name.endswith("_3") or name == "penguins_like" else 2
 
 
-def many_rows(n_rows, n_classes=5, holes=0.05, seed=0):
-    """Four columns of numbers, four of three to six categories and two of counts, with holes.
+def many_rows(n_rows, n_classes=5, missing=0.05, seed=0):
+    """Four columns of numbers, four of three to six categories and two of counts, with missing values.
 
     Returns
     -------
@@ -50,5 +50,5 @@ def many_rows(n_rows, n_classes=5, holes=0.05, seed=0):
         X[:, column] = (rng.random((n_rows, 1)) > stops[z]).sum(axis=1)
     for column in range(8, N_COLUMNS):
         X[:, column] = rng.poisson(rng.gamma(2.0, 2.0, n_classes)[z])
-    X[rng.random(X.shape) < holes] = np.nan
+    X[rng.random(X.shape) < missing] = np.nan
     return X, dict.fromkeys(range(4, 8), "categorical") | dict.fromkeys(range(8, N_COLUMNS), "count")

@@ -2,7 +2,7 @@
 
 A mixture stands for a state of a fit: `Rival.start` makes the first one from responsibilities, and
 `Rival.advanced` returns the next ones and leaves its argument alone. `Theirs` calls private methods of
-scikit-learn's `BayesianGaussianMixture`, which has no public way to do one sweep.
+scikit-learn's `BayesianGaussianMixture`, which has no public way to do one iteration.
 """
 
 import copy
@@ -32,16 +32,16 @@ class Rival(Protocol):
         """A fit by the library's defaults or ``settings``, from "kmeans" or from responsibilities."""
 
     def start(self, X, responsibilities):
-        """The state before the first sweep."""
+        """The state before the first iteration."""
 
-    def sweeper(self, mixture, X):
-        """A callable that does one sweep from the state: E-step, lower bound and M-step.
+    def single_iteration(self, mixture, X):
+        """A callable that does one iteration from the state: E-step, lower bound and M-step.
 
-        What a fit does once before its sweeps is not part of it.
+        What a fit does once before its iterations is not part of it.
         """
 
-    def advanced(self, mixture, X, n_sweeps):
-        """The state after ``n_sweeps`` more sweeps, with its parameters set."""
+    def advanced(self, mixture, X, n_iterations):
+        """The state after ``n_iterations`` more iterations, with its parameters set."""
 
     def lower_bound(self, mixture, X):
         """Lower bound of a state with every constant, in nats."""
@@ -70,11 +70,11 @@ class Ours:
     def start(self, X, responsibilities):
         return self.fit(X, responsibilities, max_iter=0)
 
-    def sweeper(self, mixture, X):
-        return inside.sweeper(mixture, X, self.n_jobs)
+    def single_iteration(self, mixture, X):
+        return inside.single_iteration(mixture, X, self.n_jobs)
 
-    def advanced(self, mixture, X, n_sweeps):
-        settings = {"solver": "coordinate_ascent", "max_iter": n_sweeps, "tol": 0.0, "warm_start": True}
+    def advanced(self, mixture, X, n_iterations):
+        settings = {"solver": "coordinate_ascent", "max_iter": n_iterations, "tol": 0.0, "warm_start": True}
         return copy.copy(mixture).set_params(**settings).fit(X)
 
     def lower_bound(self, mixture, X):
@@ -110,19 +110,19 @@ class Theirs:
         mixture.converged_, mixture.lower_bound_ = False, -np.inf  # a warm start reads both
         return _with_parameters(mixture)
 
-    def sweeper(self, mixture, X):
-        return lambda: self._swept(mixture, X)
+    def single_iteration(self, mixture, X):
+        return lambda: self._iterated(mixture, X)
 
-    def _swept(self, mixture, X):
+    def _iterated(self, mixture, X):
         moved = copy.copy(mixture)
         log_normalizer, log_responsibilities = moved._e_step(X)
         moved._m_step(X, log_responsibilities)
         moved._compute_lower_bound(log_responsibilities, log_normalizer)
         return moved
 
-    def advanced(self, mixture, X, n_sweeps):
-        for _ in range(n_sweeps):
-            mixture = self._swept(mixture, X)
+    def advanced(self, mixture, X, n_iterations):
+        for _ in range(n_iterations):
+            mixture = self._iterated(mixture, X)
         return _with_parameters(mixture)
 
     def lower_bound(self, mixture, X):
@@ -132,6 +132,6 @@ class Theirs:
 
 
 def _with_parameters(mixture):
-    """scikit-learn's mixture with weights and precisions set, which its sweeps do not keep up to date."""
+    """scikit-learn's mixture with weights and precisions set, which its iterations do not keep up to date."""
     mixture._set_parameters(mixture._get_parameters())
     return mixture

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.ticker import FuncFormatter
 
-from benchmarks.analysis.time_to_accuracy import PARAMETERS, Goal, parameters, steps_to, sweeps_to
+from benchmarks.analysis.time_to_accuracy import PARAMETERS, Goal, iterations_to, parameters, steps_to
 from benchmarks.harness.figures import BLUE, GREEN, ORANGE, PURPLE, STYLE, by_problem, note, saved
 from benchmarks.harness.measuring import summary
 from benchmarks.harness.tables import SIZES, milliseconds, ratio, table, text, text_of, yes
@@ -16,8 +16,8 @@ from benchmarks.problems.clusters import FIT
 TITLE = "Fit"
 _ACCURACY = 1e-3  # posterior standard deviations, for every weight, mean and precision
 _CONVERGED = 1e-6  # accuracy that our fit promises when it has converged
-_MOST_SWEEPS, _MOST_SWEEPS_QUICKLY = 20_000, 200
-_TIMED_SWEEPS = 200
+_MOST_ITERATIONS, _MOST_ITERATIONS_QUICKLY = 20_000, 200
+_TIMED_ITERATIONS = 200
 _SAME_BOUND = 0.1  # nats
 _ABOVE, _BELOW = 6, -13  # points of a figure from a marker to its note
 
@@ -40,11 +40,13 @@ def _row(problem, settings):
     except ValueError as error:
         return {"note": str(error)}
     goal = Goal(parameters(optimum), stds, _ACCURACY)
-    most_sweeps = _MOST_SWEEPS_QUICKLY if settings.quick else _MOST_SWEEPS
+    most_iterations = _MOST_ITERATIONS_QUICKLY if settings.quick else _MOST_ITERATIONS
     theirs = Theirs(problem.n_components, problem.covariance_type)
     starts = {rival: rival.start(X, responsibilities) for rival in (ours, theirs)}
-    arrivals = {rival: sweeps_to(rival, X, start, goal, most_sweeps) for rival, start in starts.items()}
-    converged = sweeps_to(ours, X, starts[ours], replace(goal, accuracy=_CONVERGED), most_sweeps)
+    arrivals = {
+        rival: iterations_to(rival, X, start, goal, most_iterations) for rival, start in starts.items()
+    }
+    converged = iterations_to(ours, X, starts[ours], replace(goal, accuracy=_CONVERGED), most_iterations)
     newton = ours.fit(X, responsibilities)
     steps = steps_to(ours, X, responsibilities, goal, newton.n_iter_)
     default = theirs.fit(X, responsibilities)
@@ -60,11 +62,11 @@ def _row(problem, settings):
         "newton_converged": newton.converged_,
         "newton_decrement": newton_decrement(newton),
         "newton_distance": goal.distance(newton),
-        "plain_sweeps": arrivals[ours].state.n_sweeps,
+        "plain_sweeps": arrivals[ours].state.n_iterations,
         "plain_reached": arrivals[ours].reached,
-        "converged_sweeps": converged.state.n_sweeps,
+        "converged_sweeps": converged.state.n_iterations,
         "converged_reached": converged.reached,
-        "theirs_sweeps": arrivals[theirs].state.n_sweeps,
+        "theirs_sweeps": arrivals[theirs].state.n_iterations,
         "theirs_reached": arrivals[theirs].reached,
         "default_sweeps": default.n_iter_,
         "default_distance": goal.distance(default),
@@ -76,15 +78,18 @@ def _row(problem, settings):
 
 
 def _times(X, responsibilities, ours, theirs, steps, arrivals, converged, settings):
-    """Columns of seconds. More than `_TIMED_SWEEPS` sweeps are extrapolated from the time of so many."""
+    """Columns of seconds.
+
+    More than `_TIMED_ITERATIONS` iterations are extrapolated from the time of so many.
+    """
     sides = {
-        "plain": (ours, arrivals[ours].state.n_sweeps),
-        "converged": (ours, converged.state.n_sweeps),
-        "theirs": (theirs, arrivals[theirs].state.n_sweeps),
+        "plain": (ours, arrivals[ours].state.n_iterations),
+        "converged": (ours, converged.state.n_iterations),
+        "theirs": (theirs, arrivals[theirs].state.n_iterations),
     }
 
-    def swept(rival, n_sweeps):
-        return rival.advanced(rival.start(X, responsibilities), X, min(n_sweeps, _TIMED_SWEEPS))
+    def iterated(rival, n_iterations):
+        return rival.advanced(rival.start(X, responsibilities), X, min(n_iterations, _TIMED_ITERATIONS))
 
     times = settings.clock.interleaved(
         {
@@ -92,11 +97,11 @@ def _times(X, responsibilities, ours, theirs, steps, arrivals, converged, settin
             "newton": lambda: ours.fit(X, responsibilities),
             "newton_and_stds": lambda: ours.fit(X, responsibilities).posterior_std_,
             "default": lambda: theirs.fit(X, responsibilities),
-            **{side: functools.partial(swept, *sweeps) for side, sweeps in sides.items()},
+            **{side: functools.partial(iterated, *iterations) for side, iterations in sides.items()},
         }
     )
-    for side, (_, n_sweeps) in sides.items():
-        times[side] = [seconds * max(1, n_sweeps / _TIMED_SWEEPS) for seconds in times[side]]
+    for side, (_, n_iterations) in sides.items():
+        times[side] = [seconds * max(1, n_iterations / _TIMED_ITERATIONS) for seconds in times[side]]
     return summary(times)
 
 
@@ -150,9 +155,9 @@ def _times_to_accuracy(solved):
             ("ours, ms", milliseconds("newton_near_seconds")),
             ("steps", text("newton_near_steps", "{:.0f}")),
             ("our iterations alone, ms", milliseconds("plain_seconds")),
-            ("iterations", _sweeps("plain")),
+            ("iterations", _iterations("plain")),
             ("scikit-learn, ms", milliseconds("theirs_seconds")),
-            ("its iterations", _sweeps("theirs")),
+            ("its iterations", _iterations("theirs")),
             ("times faster", text_of(ratio("theirs_seconds", "newton_near_seconds"))),
             ("over iterations alone", text_of(ratio("newton_near_seconds", "plain_seconds"))),
             ("same optimum", text("same_optimum", "{}")),
@@ -169,7 +174,7 @@ def _to_convergence(solved):
             ("steps", text("newton_iterations", "{:.0f}")),
             ("with all sds, ms", milliseconds("newton_and_stds_seconds")),
             ("our iterations alone, ms", milliseconds("converged_seconds")),
-            ("iterations", _sweeps("converged")),
+            ("iterations", _iterations("converged")),
             ("over iterations alone", text_of(ratio("newton_seconds", "converged_seconds"))),
             ("times faster than scikit-learn to 1e-3", text_of(ratio("theirs_seconds", "newton_seconds"))),
             ("bound: iterations", text("plain_bound_beyond_newton", "{:+.1g}")),
@@ -195,7 +200,7 @@ def _where_defaults_stop(solved):
     )
 
 
-def _sweeps(side):
+def _iterations(side):
     def cell(row):
         number = f"{row[f'{side}_sweeps']:,.0f}"
         return number if row[f"{side}_reached"] else f"more than {number}"

@@ -37,7 +37,7 @@ def _row(problem, settings):
     passes = InformationPass(mixture, X)
     calls = {
         "fit": lambda: ours.fit(X, "kmeans", max_iter=_MOST_ITERATIONS),
-        "sweep": ours.sweeper(mixture, X),
+        "sweep": ours.single_iteration(mixture, X),
     }
     n_unknowns = passes.n_unknowns
     small = n_unknowns <= (_LARGEST_IN_QUICK_MODE if settings.quick else _LARGEST)

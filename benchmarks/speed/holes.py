@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.harness.measuring import summary
 from benchmarks.harness.tables import milliseconds, ratio, table, text_of
-from benchmarks.problems.holes import completely_at_random
+from benchmarks.problems.missing_values import completely_at_random
 
 TITLE = "Rows with missing values"
 _PROBLEMS = (
@@ -27,17 +27,17 @@ def measure(settings):
     """A row for every problem."""
     for name, n_samples, n_features, n_components, share, *ways in _PROBLEMS[: 1 if settings.quick else None]:
         X = _rows(n_samples, n_features, n_components)
-        holed = completely_at_random(X, share, np.random.default_rng(1))
+        with_missing = completely_at_random(X, share, np.random.default_rng(1))
         yield {
             "problem": name,
             "n_samples": n_samples,
             "n_features": n_features,
             "n_components": n_components,
             "share": share,
-            "n_patterns": len(np.unique(np.isnan(holed), axis=0)),
+            "n_patterns": len(np.unique(np.isnan(with_missing), axis=0)),
             "covariance_type": ways[0],
             "imputer": ways[1],
-            **_times(X, holed, n_components, *ways, settings),
+            **_times(X, with_missing, n_components, *ways, settings),
         }
 
 
@@ -48,11 +48,11 @@ def _rows(n_samples, n_features, n_components):
     return make_blobs(n_samples, n_features, centers=n_components, cluster_std=3.0, random_state=0)[0]
 
 
-def _times(X, holed, n_components, covariance_type, imputer, settings):
+def _times(X, with_missing, n_components, covariance_type, imputer, settings):
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401
     from sklearn.impute import IterativeImputer, KNNImputer
 
-    from benchmarks.harness.inside import sweeper
+    from benchmarks.harness.inside import single_iteration
     from sklearn_lrvb import LRVBGaussianMixture
 
     def fitted(rows):
@@ -65,17 +65,17 @@ def _times(X, holed, n_components, covariance_type, imputer, settings):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             filler = KNNImputer() if imputer == "KNNImputer" else IterativeImputer(random_state=0)
-            return fitted(filler.fit_transform(holed))
+            return fitted(filler.fit_transform(with_missing))
 
-    complete, incomplete = fitted(X)[0], fitted(holed)[0]
+    complete, incomplete = fitted(X)[0], fitted(with_missing)[0]
     times = settings.clock.interleaved(
         {
-            "complete_sweep": sweeper(complete, X, settings.threads),
-            "holed_sweep": sweeper(incomplete, holed, settings.threads),
+            "complete_sweep": single_iteration(complete, X, settings.threads),
+            "holed_sweep": single_iteration(incomplete, with_missing, settings.threads),
         }
     )
     times |= settings.clock.interleaved(
-        {"complete_fit": lambda: fitted(X), "holed_fit": lambda: fitted(holed), "filled_fit": filled}
+        {"complete_fit": lambda: fitted(X), "holed_fit": lambda: fitted(with_missing), "filled_fit": filled}
     )
     return summary(times)
 

@@ -60,7 +60,7 @@ def _row(X, n_components, settings):
         for solver in SOLVERS
         if 0 < _matrix_size(information, solver) <= largest[solver]
     }
-    calls["sweep"] = ours.sweeper(mixture, X)
+    calls["sweep"] = ours.single_iteration(mixture, X)
     return {
         **summary(settings.clock.interleaved(calls)),
         "naive_seconds": naive_flops(len(X), information.n_columns) / settings.product_rate,

@@ -43,10 +43,10 @@ def _places(n_rows, settings):
     chunk_rows = min(_CHUNK_ROWS, n_rows // 2)
     X = np.concatenate(list(many_rows(n_rows, chunk_rows)))
     state = ours.fit(X[: 10 * N_FEATURES * N_COMPONENTS], "kmeans", reg_covar=1e-6)
-    array = ours.sweeper(state, X)
+    array = ours.single_iteration(state, X)
 
     def row(place, rows, **others):
-        times = {"pass": ours.sweeper(state, rows), "array": array}
+        times = {"pass": ours.single_iteration(state, rows), "array": array}
         found = _described(place, n_rows) | others
         found |= summary(settings.clock.interleaved(times))
         if n_rows <= _MOST_ROWS_OF_EVERY_FIT or place in ("array", "Dask, 2 workers"):
@@ -56,7 +56,7 @@ def _places(n_rows, settings):
     yield row("array", X)
     if n_rows <= _MOST_ROWS_OF_EVERY_FIT:
         their_state = theirs.fit(X[:1000], "kmeans", max_iter=2)
-        calls = {"pass": theirs.sweeper(their_state, X), "array": array}
+        calls = {"pass": theirs.single_iteration(their_state, X), "array": array}
         times = summary(settings.clock.interleaved(calls))
         yield _described("array, scikit-learn", n_rows) | times
     with tempfile.TemporaryDirectory() as folder:
@@ -157,8 +157,8 @@ def _overhead(settings):
             X = np.concatenate(list(many_rows(n_chunks * _TINY_CHUNK_ROWS, _TINY_CHUNK_ROWS)))
             chunks = persist(da.from_array(X, chunks=(_TINY_CHUNK_ROWS, N_FEATURES)))
             with one_task_a_chunk():
-                alone = ours.sweeper(state, chunks)
-            calls = {"alone": alone, "grouped": ours.sweeper(state, chunks)}
+                alone = ours.single_iteration(state, chunks)
+            calls = {"alone": alone, "grouped": ours.single_iteration(state, chunks)}
             yield {
                 "problem": f"{n_chunks:,} tiny chunks",
                 "kind": "overhead",

@@ -23,7 +23,7 @@ def _times(problem, settings):
         {
             "start": lambda: ours.fit(X, "kmeans", max_iter=0),
             "their_start": lambda: theirs.fit(X, "kmeans", max_iter=0),
-            "sweep": ours.sweeper(fitted, X),
+            "sweep": ours.single_iteration(fitted, X),
             "fit": lambda: ours.fit(X, "kmeans"),
         }
     )

@@ -10,11 +10,11 @@ from benchmarks.harness.figures import BLUE, GREY, STYLE, by_problem, saved
 from benchmarks.harness.measuring import sizes, summary
 from benchmarks.harness.memory import extra_memory
 from benchmarks.harness.tables import SIZES, milliseconds, ratio, table, text, text_of
-from benchmarks.problems.clusters import SWEEP
+from benchmarks.problems.clusters import ITERATION
 
 TITLE = "One iteration"
-_FIRST_ROWS = 10_000  # rows to which the state of the sweep is fitted
-_SWEEPS_BEFORE = 5
+_FIRST_ROWS = 10_000  # rows to which the state of the iteration is fitted
+_ITERATIONS_BEFORE = 5
 
 
 def flops(n_samples, n_features, n_components):
@@ -29,7 +29,7 @@ def measure(settings):
     """
     from benchmarks.rivals.libraries import Ours, Theirs
 
-    for number, problem in enumerate(settings.problems(SWEEP)):
+    for number, problem in enumerate(settings.problems(ITERATION)):
         X = problem.simulate()
         row = sizes(problem) | _times(X, problem, settings)
         if sys.platform == "linux" and settings.threads == 1 and not (settings.quick and number):
@@ -48,15 +48,15 @@ def _times(X, problem, settings):
     first = X[:_FIRST_ROWS]
     start = kmeans_responsibilities(first, problem.n_components)
     our_state, their_state = (
-        rival.advanced(rival.start(first, start), first, _SWEEPS_BEFORE) for rival in (ours, theirs)
+        rival.advanced(rival.start(first, start), first, _ITERATIONS_BEFORE) for rival in (ours, theirs)
     )
     single = X.astype(np.float32)
     row = summary(
         settings.clock.interleaved(
             {
-                "ours": ours.sweeper(our_state, X),
-                "theirs": theirs.sweeper(their_state, X),
-                "ours_float32": ours.sweeper(our_state, single),
+                "ours": ours.single_iteration(our_state, X),
+                "theirs": theirs.single_iteration(their_state, X),
+                "ours_float32": ours.single_iteration(our_state, single),
             }
         )
     )

@@ -17,17 +17,17 @@ _FEATURES_OF_LEVERAGE = (2, 5, 10, 25, 50)
 _ROWS_OF_LEVERAGE = 10**4
 _QUICK_ROWS = 6000
 _CHUNK_ROWS = 1000
-_FIRST_ROWS = 20_000  # to which the state of the sweep is fitted
+_FIRST_ROWS = 20_000  # to which the state of the iteration is fitted
 _THREADS = 2
 _WHAT = {"sweep": "an iteration", "leverage": "leverage"}
 
 
 def measure(settings):
-    """A row for every number of rows and features that fits in memory, for sweeps and then for leverage."""
+    """A row for every number of rows and features that fits in memory: iterations, then leverage."""
     for n_samples in (_QUICK_ROWS,) if settings.quick else _ROWS:
         for n_features in _FEATURES[:2] if settings.quick else _FEATURES:
             if n_samples * n_features <= _MOST_NUMBERS:
-                yield _sweep(_rows(n_samples, n_features), settings)
+                yield _iteration(_rows(n_samples, n_features), settings)
     for n_features in _FEATURES_OF_LEVERAGE[:2] if settings.quick else _FEATURES_OF_LEVERAGE:
         yield _leverage(_rows(_QUICK_ROWS if settings.quick else _ROWS_OF_LEVERAGE, n_features), settings)
 
@@ -36,11 +36,11 @@ def _rows(n_samples, n_features):
     return np.concatenate(list(many_rows(n_samples, _CHUNK_ROWS, n_features)))
 
 
-def _sweep(X, settings):
+def _iteration(X, settings):
     from benchmarks.rivals.libraries import Ours
 
     state = Ours(N_COMPONENTS).fit(X[:_FIRST_ROWS], "kmeans", reg_covar=1e-6, max_iter=0)
-    calls = [Ours(N_COMPONENTS, n_jobs=n_jobs).sweeper(state, X) for n_jobs in (1, _THREADS)]
+    calls = [Ours(N_COMPONENTS, n_jobs=n_jobs).single_iteration(state, X) for n_jobs in (1, _THREADS)]
     return _row("sweep", X, X.shape[1], calls, settings)
 
 

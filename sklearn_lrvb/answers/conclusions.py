@@ -234,8 +234,8 @@ def check_rival(estimator, rival, interval):
         raise ValueError(
             f"rival has n_components={len(others.posterior.counts)} too: fit it with another n_components."
         )
-    for name, own in fitted.prior_numbers.items():
-        its = others.prior_numbers[name]
+    for name, own in fitted.hyperparameters.items():
+        its = others.hyperparameters[name]
         alike = np.allclose(own, its, rtol=1e-9, atol=0.0)
         if name == "weight_concentration_prior":  # By default it sums to one over the components.
             sums = (own * len(fitted.posterior.counts), its * len(others.posterior.counts))

@@ -72,7 +72,7 @@ class DecidingRows(SentenceAndNumbers):
     share : float
         Their share of all rows, by weight.
     n_rows : int
-        All rows that count.
+        All rows of positive weight.
     n_groups : int or None
         All groups.
     predicted : float

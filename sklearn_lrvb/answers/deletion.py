@@ -1,10 +1,10 @@
 """Scores of rows without the row, or without its group, by one step or by a refit where that is rough.
 
 *The optimum without one row, from that with it.* The first step is Newton's, with the information of all
-rows. The sweeps after it go over all rows, and subtract what the row adds to their sums. So a row can be left
-out wherever the rows are, and no other row is copied. The sweeps are accelerated by Anderson's method
-(`acceleration`). A step is kept if the lower bound of the other rows is not lower there than before the last
-sweep.
+rows. The iterations after it go over all rows, and subtract what the row adds to their sums. So a row can be
+left out wherever the rows are, and no other row is copied. The iterations are accelerated by Anderson's
+method (`acceleration`). A step is kept if the lower bound of the other rows is not lower there than before
+the last iteration.
 """
 
 import contextlib
@@ -27,13 +27,14 @@ from sklearn_lrvb.mixture.prediction import scores_of_rows
 from sklearn_lrvb.mixture.refit import refitted
 from sklearn_lrvb.mixture.responsibilities import expect
 
-# Most refits that one call makes: so many that their sweeps go through this many rows at a time, but at least
-# the second number, however many rows there are.
+# Most refits that one call makes: so many that their iterations go through this many rows at a time, but at
+# least the second number, however many rows there are.
 _ROWS_OF_REFITS, _LEAST_REFITS = 200_000, 25
 
-_MOST_SWEEPS = 100
-# Distance that a sweep moves the posterior by at the end, in mean-field standard deviations: the one that is
-# aimed at, by which scores are off by less than 0.01 nats as a rule, and the one that slow sweeps may end at.
+_MOST_ITERATIONS = 100
+# Distance that an iteration moves the posterior by at the end, in mean-field standard deviations: the one
+# that is aimed at, by which scores are off by less than 0.01 nats as a rule, and the one that slow iterations
+# may end at.
 _TOLERANCE, _SLOW_TOLERANCE = 3e-3, 1e-2
 _ROUND_OFF = 1e-10  # Of the lower bound, relative.
 
@@ -140,27 +141,27 @@ def _refitted_score(rows, optimum, at_optimum, information, block):
     information : ObservedInformation there
     block : RowBlock, the row
     """
-    acceleration, bound, posterior, swept = Acceleration(), -np.inf, optimum, optimum
+    acceleration, bound, posterior, iterated = Acceleration(), -np.inf, optimum, optimum
     score, distance = np.nan, np.inf  # Of the last state that was kept.
-    for _ in range(_MOST_SWEEPS):
+    for _ in range(_MOST_ITERATIONS):
         result = at_optimum if posterior is optimum else e_step(rows, posterior)
-        frames = posterior.model.frames(posterior)
-        own = expect(frames, block)
+        coordinates = posterior.model.coordinates(posterior)
+        own = expect(coordinates, block)
         of_others = result.lower_bound - float(block.weighted(own.log_normalizer)[0])
         if not of_others >= bound - _ROUND_OFF * abs(bound):  # NaN is a fall too.
             acceleration.reject()
-            posterior, bound = swept, -np.inf
+            posterior, bound = iterated, -np.inf
             continue
-        if posterior is not swept:
+        if posterior is not iterated:
             acceleration.accept()
-        of_row = frames.moments(own.framed, own.weights(block.weighted(own.responsibilities)))
-        moments = result.moments - posterior.with_noise(of_row)
+        of_row = coordinates.moments(own.represented, own.weights(block.weighted(own.responsibilities)))
+        moments = result.moments - posterior.with_known_noise(of_row)
         score, distance = float(own.log_normalizer[0]), posterior.distance(moments)
         if distance < _TOLERANCE:
             break
         acceleration.record(distance)
         try:
-            swept = posterior.m_step(moments)
+            iterated = posterior.m_step(moments)
         except DegenerateComponentError:
             return np.nan
         bound = of_others
@@ -169,7 +170,7 @@ def _refitted_score(rows, optimum, at_optimum, information, block):
                 step = information.newton_step(posterior.residual(moments))[0]
                 posterior = optimum.after_step(step)
             else:
-                posterior = acceleration.proposal(posterior, swept) or swept
+                posterior = acceleration.proposal(posterior, iterated) or iterated
         except DegenerateComponentError:
-            posterior = swept
+            posterior = iterated
     return score if distance < _SLOW_TOLERANCE else np.nan

@@ -75,7 +75,7 @@ class Answer(ABC):
     Attributes
     ----------
     mixture : estimator of a mixture
-    rows : Rows, the training rows that count, or None where they are not known
+    rows : Rows, the training rows of positive weight, or None where they are not known
     """
 
     mixture: Any
@@ -291,7 +291,7 @@ class Sandwich(SamplingVariationAnswer):
         return margins
 
     def parameters(self, n_draws, random_state):
-        """Draws of a multivariate Student's t, so that their quantiles are the ends of intervals."""
+        """Draws of a multivariate Student's t, so that their quantiles are the limits of intervals."""
         fitted, source = self.uncertainty.fitted, self.uncertainty.source
         freedom = self.groups.degrees_of_freedom
         if freedom < _LEAST_FREEDOM:
@@ -403,7 +403,7 @@ def answer_of_posterior(mixture, method, rows, random_state):
     Parameters
     ----------
     method : {"auto", "lrvb", "exact"}
-    rows : Rows or None, the training rows that count, if the caller has them; they are checked
+    rows : Rows or None, the training rows of positive weight, if the caller has them; they are checked
     """
     uncertainty = mixture._uncertainty
     if rows is not None:

@@ -70,13 +70,13 @@ def _summed(values, codes, n_groups):
     return _SumsOfGroups(n_groups, groups, np.add.reduceat(values[:, order], first, axis=1).T)
 
 
-def _sums_of_block(frames, place, block, codes):
+def _sums_of_block(coordinates, place, block, codes):
     """`_SumsOfGroups` of the groups in a slice, over the rows of a block; None where it has none of them."""
-    n_groups, size = place.stop - place.start, frames.posterior.n_coefficients
+    n_groups, size = place.stop - place.start, coordinates.posterior.n_coefficients
     total, inside = None, np.flatnonzero((codes >= place.start) & (codes < place.stop))
     for batch in batches(len(inside), 8 * size):
         part = block.selected(inside[batch])
-        values = part.weighted(sources_of_weights(frames, part))
+        values = part.weighted(sources_of_weights(coordinates, part))
         total = added(total, _summed(values, codes[inside[batch]] - place.start, n_groups))
     return total
 
@@ -86,36 +86,42 @@ def sums_by_group(rows, posterior, groups, tracked=untracked):
 
     Parameters
     ----------
-    rows : Rows that count
+    rows : Rows of positive weight
     posterior : posterior of a mixture
     groups : RowGroups, along the rows
     tracked : Tracked, through which the batches are gone
     """
-    frames, size = posterior.model.frames(posterior), posterior.n_coefficients
+    coordinates, size = posterior.model.coordinates(posterior), posterior.n_coefficients
     places = batches(len(groups), 8 * size)
     for place in tracked(places, len(places)):
-        total = rows.total(functools.partial(_sums_of_block, frames, place), along=groups.codes)
+        total = rows.total(functools.partial(_sums_of_block, coordinates, place), along=groups.codes)
         yield place, np.zeros((place.stop - place.start, size)) if total is None else total.of_all()
+
+
+def _solved_sums(rows, uncertainty, groups, information, tracked):
+    """Yield slices of groups, their sums S_g, (n, D), and M^-1 S_g as rows, (n, D)."""
+    for place, sums in sums_by_group(rows, uncertainty.fitted.posterior, groups, tracked):
+        with uncertainty.source.threads():
+            solved = information.solve(sums.T).T
+        yield place, sums, solved
 
 
 def influence_of_groups(rows, uncertainty, target, groups, tracked=untracked):
     """Weight influence of groups on a flat target, (G, d)."""
     information = uncertainty.source.information(len(groups))
     influence = np.empty((len(groups), target.size))
-    for place, sums in sums_by_group(rows, uncertainty.fitted.posterior, groups, tracked):
-        with uncertainty.source.threads():
-            influence[place] = target.responses(information.solve(sums.T).T)
+    for place, _, solved in _solved_sums(rows, uncertainty, groups, information, tracked):
+        influence[place] = target.responses(solved)
     return influence
 
 
 def leverages_of_groups(rows, uncertainty, groups, tracked=untracked):
     """S_g' M^-1 S_g, (G,)."""
     information = uncertainty.source.information(len(groups))
-    found = np.empty(len(groups))
-    for place, sums in sums_by_group(rows, uncertainty.fitted.posterior, groups, tracked):
-        with uncertainty.source.threads():
-            found[place] = np.einsum("gd,dg->g", sums, information.solve(sums.T))
-    return np.maximum(found, 0.0)
+    leverages = np.empty(len(groups))
+    for place, sums, solved in _solved_sums(rows, uncertainty, groups, information, tracked):
+        leverages[place] = np.einsum("gd,gd->g", sums, solved)
+    return np.maximum(leverages, 0.0)
 
 
 class SamplingVariation:
@@ -137,9 +143,9 @@ class SamplingVariation:
         self.design_effect = design_effect
         # Kish's effective numbers of groups, in all and by component (infinite without rows): that of groups
         # of equal weight from which a mean would be known as well.
-        weights, of_components = counts.sum(axis=1), counts[:, :n_components]
+        weights, component_counts = counts.sum(axis=1), counts[:, :n_components]
         self.n_effective = weights.sum() ** 2 / np.square(weights).sum()
-        total, squares = of_components.sum(axis=0), np.square(of_components).sum(axis=0)
+        total, squares = component_counts.sum(axis=0), np.square(component_counts).sum(axis=0)
         held = occupied(total)
         self.of_components = np.divide(total**2, squares, out=np.full_like(total, np.inf), where=held)
 
@@ -158,11 +164,11 @@ class SamplingVariation:
 
 
 def groups_that_count(rows, posterior, groups):
-    """The groups that have rows that count, for error bars: RowGroups.
+    """The groups that have rows of positive weight, for error bars: RowGroups.
 
     Parameters
     ----------
-    rows : Rows, the training rows that count
+    rows : Rows, the training rows of positive weight
     posterior : posterior of a mixture
     groups : RowGroups, along the rows
 
@@ -171,16 +177,16 @@ def groups_that_count(rows, posterior, groups):
     ValueError
         A stratum has fewer than two of them, or a component that holds rows has next to none of a second one.
     """
-    of_block = functools.partial(_counts_of_block, posterior.model.frames(posterior), len(groups))
+    of_block = functools.partial(_counts_of_block, posterior.model.coordinates(posterior), len(groups))
     counts = rows.total(of_block, along=groups.codes).of_all()
     chosen = groups.chosen(counts.sum(axis=1) > 0)
     _refuse_components_of_one_group(counts[:, : posterior.n_components], groups.names)
     return chosen
 
 
-def _counts_of_block(frames, n_groups, block, codes):
+def _counts_of_block(coordinates, n_groups, block, codes):
     """Expected rows of every group by label, as far as they are in a block: _SumsOfGroups."""
-    responsibilities = expect_in_range(frames, block).responsibilities
+    responsibilities = expect_in_range(coordinates, block).responsibilities
     return _summed(block.weighted(responsibilities), codes, n_groups)
 
 
@@ -189,9 +195,9 @@ def sampling_variation(rows, uncertainty, groups, coordinates, tracked=untracked
 
     Parameters
     ----------
-    rows : Rows, the training rows that count
+    rows : Rows, the training rows of positive weight
     uncertainty : PosteriorUncertainty
-    groups : RowGroups, along the rows; all have rows that count
+    groups : RowGroups, along the rows; all have rows of positive weight
     coordinates : int array (c,), ascending, of the coefficients
     tracked : Tracked, through which the batches of groups are gone
 
@@ -203,25 +209,23 @@ def sampling_variation(rows, uncertainty, groups, coordinates, tracked=untracked
     information = uncertainty.source.information(len(groups), rows=rows)
     factors, posterior = groups.factors(), uncertainty.fitted.posterior
     counts, leverage, size = np.empty((len(groups), posterior.n_labels)), 0.0, len(coordinates)
-    of_strata = np.zeros((groups.n_strata, len(information)))
+    stratum_sums = np.zeros((groups.n_strata, len(information)))
     has_few = len(groups) <= size  # Then the responses of all groups are kept, and else their products.
     kept, gram = [], np.zeros((0, 0) if has_few else (size, size))
-    for place, sums in sums_by_group(rows, posterior, groups, tracked):
-        with uncertainty.source.threads():
-            solved = information.solve(sums.T).T
+    for place, sums, solved in _solved_sums(rows, uncertainty, groups, information, tracked):
         counts[place] = sums[:, : posterior.n_labels]
         responses, strata = solved[:, coordinates], groups.strata[place]
         leverage += float(factors[strata] @ np.einsum("gd,gd->g", sums, solved))
-        np.add.at(of_strata, strata, sums)
+        np.add.at(stratum_sums, strata, sums)
         if has_few:
             kept.append(responses)
         else:
             gram += (factors[strata, None] * responses).T @ responses
     n_groups = np.bincount(groups.strata)
     with uncertainty.source.threads():
-        solved = information.solve(of_strata.T).T
-    of_means = np.einsum("sd,sd->s", of_strata, solved) / n_groups
-    leverage, total = max(leverage - float(factors @ of_means), 0.0), solved[:, coordinates]
+        solved = information.solve(stratum_sums.T).T
+    mean_leverages = np.einsum("sd,sd->s", stratum_sums, solved) / n_groups
+    leverage, total = max(leverage - float(factors @ mean_leverages), 0.0), solved[:, coordinates]
     means = total / n_groups[:, None]
     if has_few:
         root = np.concatenate(kept) - means[groups.strata]
@@ -241,9 +245,9 @@ def _leverage_of_rows(rows, uncertainty, information):
     else:  # Positions at random, because evenly spaced rows may agree with a period of the weights.
         some = rows.at(np.sort(np.random.RandomState(0).uniform(0.0, rows.total_weight, n_rows)))[1]
     posterior, total = uncertainty.fitted.posterior, 0.0
-    frames = posterior.model.frames(posterior)
+    coordinates = posterior.model.coordinates(posterior)
     for block in some.blocks(2 * 8 * size):
-        sources = sources_of_weights(frames, block)
+        sources = sources_of_weights(coordinates, block)
         with uncertainty.source.threads():
             total += float(block.weighted(np.einsum("dn,dn->n", sources, information.solve(sources))).sum())
     return total * rows.total_weight / some.total_weight

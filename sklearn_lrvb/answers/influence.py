@@ -6,20 +6,61 @@ make the influence function of target j
     f_j(x) = sum_k r_k(x) p_jk(x),
 
 whose value is the weight influence of a training point at x, d E[target_j] / d w, and whose gradient is its
-location influence, d E[target_j] / d x, where rows are numbers. A kind of mixture has them in closed form
+location influence, d E[target_j] / d x, where rows are numbers. A model has them in closed form
 (`MixtureModel.influence_functions`).
 
 The weight influence of a single row is J M^-1 g, where g stacks r_k h_k over the components, h_k being the
-row's features there (`MixtureModel.features`). With fewer rows than targets, fewer linear systems are solved
+row's features there (`Coordinates.features`). With fewer rows than targets, fewer linear systems are solved
 this way.
 """
 
 import functools
+from abc import ABC, abstractmethod
 
 import numpy as np
 
 from sklearn_lrvb.mixture.responsibilities import expect_of_counted
 from sklearn_lrvb.rows import Workload, untracked
+
+
+class InfluenceFunctions(ABC):
+    """f_j for the rows j of ``coefficients``; a model has a subclass.
+
+    Parameters
+    ----------
+    posterior : posterior of a mixture
+    coefficients : (d, D), rows of J M^-1
+
+    Attributes
+    ----------
+    n_functions : int, d
+    workload : Workload of a pass over the rows, which the subclass sets
+    """
+
+    def __init__(self, posterior, coefficients):
+        self._posterior, self._coefficients = posterior, coefficients
+        self._coordinates = posterior.model.coordinates(posterior)
+        self.n_functions = len(coefficients)
+
+    def __reduce__(self):
+        # What a subclass makes of the coefficients is larger than these, and quick to compute again.
+        return type(self), (self._posterior, self._coefficients)
+
+    def values(self, block, out):
+        """Weight influence of a block of n rows, written to (n, d)."""
+        expectation = expect_of_counted(self._coordinates, block)
+        total = np.zeros((self.n_functions, len(out)))
+        for k, r in enumerate(expectation.responsibilities):
+            total += r * self.values_of_label(k, expectation.represented)
+        out[...] = total.T
+
+    @abstractmethod
+    def values_of_label(self, k, represented):
+        """p_jk of represented rows with label k, (d, n), or (d, 1) where it is the same for all rows."""
+
+    @abstractmethod
+    def gradients(self, block, out):
+        """Location influence of a block of n rows, written to (n, d, P); NaN where a value is missing."""
 
 
 def influence_of_rows(rows, batches, perturb, entries, out=None, tracked=untracked):
@@ -74,26 +115,26 @@ def weight_influence_of_few_rows(rows, uncertainty, target, entries, out, tracke
     entries, out, tracked : as in `influence_of_rows`
     """
     posterior = uncertainty.fitted.posterior
-    information, frames = (
+    information, coordinates = (
         uncertainty.source.information(rows.n_samples),
-        posterior.model.frames(posterior),
+        posterior.model.coordinates(posterior),
     )
     # Solving may itself pass over the training rows in threads, so that it cannot run inside a pass over
     # these. The sources and solutions of a row take D numbers each.
     for block in rows.blocks(2 * 8 * uncertainty.source.size, tracked):
         with uncertainty.source.threads():
-            solved = information.solve(sources_of_weights(frames, block))
+            solved = information.solve(sources_of_weights(coordinates, block))
             out[block.index] = target.responses(solved.T)[:, entries]
     return out
 
 
-def sources_of_weights(frames, block):
-    """g of all rows of a block, given the own frames of a posterior: (D, n)."""
-    posterior = frames.posterior
-    expectation = expect_of_counted(frames, block)
+def sources_of_weights(coordinates, block):
+    """g of all rows of a block, given the coordinates of a posterior for any rows: (D, n)."""
+    posterior = coordinates.posterior
+    expectation = expect_of_counted(coordinates, block)
     sources = np.zeros((posterior.n_coefficients, block.n_rows))
     for k, r in enumerate(expectation.responsibilities):
-        features = frames.features(expectation.framed, k)
+        features = coordinates.features(expectation.represented, k)
         sources[posterior.coefficients_of_labels[k]] += r * features
     return sources
 

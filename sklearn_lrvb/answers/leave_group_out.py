@@ -1,8 +1,8 @@
 """Scores of the rows of a group without the whole group, without refitting.
 
 Leaving out group g subtracts S_g = sum w H r from the sufficient statistics, and I_g, the sum over its rows
-of w H (diag r - r r') H' and of what holes and scales hide, from the missing information. So one Newton step
-for the other rows moves the statistics by
+of w H (diag r - r r') H' and of what missing values and scales take away, from the missing information. So
+one Newton step for the other rows moves the statistics by
 
     -R^-1 beta,        (M + I_g) beta = S_g,
 
@@ -41,8 +41,8 @@ def scores_without_group(group, posterior, information):
     distance : float, in nats, the largest change of a score by the response of the other rows; infinite where
         only one of the steps, with and without this response, leads to a posterior, and NaN where none does
     """
-    counted, frames = group.reweighted(group.which_count()), posterior.model.frames(posterior)
-    statistics = counted.total(functools.partial(_statistics, frames), Workload(len(information)))
+    counted, coordinates = group.reweighted(group.which_count()), posterior.model.coordinates(posterior)
+    statistics = counted.total(functools.partial(_statistics, coordinates), Workload(len(information)))
     of_others = _response(counted, posterior, information, statistics)
     change = information.complete.solve(of_others[:, None])[:, 0]
     step, alone = (_scores_after(group, posterior, -move) for move in (change, statistics))
@@ -60,9 +60,9 @@ def _scores_after(group, posterior, change):
         return np.full(group.n_samples, np.nan)
 
 
-def _statistics(frames, block):
+def _statistics(coordinates, block):
     """S_g, as far as the group's rows are in a block: (D,)."""
-    return sources_of_weights(frames, block) @ block.counts
+    return sources_of_weights(coordinates, block) @ block.counts
 
 
 def _response(group, posterior, information, statistics):

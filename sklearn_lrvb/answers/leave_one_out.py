@@ -15,8 +15,8 @@ is w (H (diag r - r r') H' + sum_k r_k C_k), C_k being the covariance of its fea
 two: its directions are further columns of H.) The step is of first order in the
 statistics, in which the lower bound is close to a quadratic. The score is far from linear in them (x' A^-1 x,
 where the row may be much of A itself), so it is not linearized. The result is exact where nothing responds,
-as for one component without holes, and some ten times closer to refits than score - w leverage, which is of
-first order throughout.
+as for one component without missing values, and some ten times closer to refits than score - w leverage,
+which is of first order throughout.
 
 How much the response of the other rows changes a score says how far off one step is. Over 8,000 rows of small
 tables, one step was off by up to 0.2 nats where the change is below 0.01, and by up to 2.5 nats where it is
@@ -41,9 +41,9 @@ WORTH_A_REFIT, ROUGH = 0.01, 0.1
 
 def leverages(responses, block):
     """(r h)' M^-1 (r h) of every row of a block, the derivative of its score in its own weight: (n,)."""
-    expectation = expect_of_counted(responses.frames, block)
+    expectation = expect_of_counted(responses.coordinates, block)
     r = expectation.responsibilities
-    covariances = responses.covariances(expectation.framed, r > LEAST_RESPONSIBILITY_IN_SCORE)
+    covariances = responses.covariances(expectation.represented, r > LEAST_RESPONSIBILITY_IN_SCORE)
     return np.maximum(np.einsum("kn,kln,ln->n", r, covariances, r), 0.0)
 
 
@@ -54,9 +54,9 @@ def score_deviations(responses, block):
 
 def responsibility_deviations(responses, block):
     """Posterior standard deviations of the responsibilities of a block, (L, n)."""
-    expectation = expect_in_range(responses.frames, block)
+    expectation = expect_in_range(responses.coordinates, block)
     r = expectation.responsibilities
-    covariances = responses.covariances(expectation.framed, r > LEAST_RESPONSIVE_RESPONSIBILITY)
+    covariances = responses.covariances(expectation.represented, r > LEAST_RESPONSIVE_RESPONSIBILITY)
     # Row k is e_k - r, whose diagonal would cancel in a subtraction.
     gradients = np.repeat(-r.T[:, None, :], len(r), axis=1)
     np.einsum("nkk->nk", gradients)[...] = complements(r).T
@@ -72,10 +72,10 @@ def one_steps(responses, block):
     than half of the row. A score is NaN where the step leaves a component without a proper posterior.
     """
     posterior = responses.posterior
-    expectation = expect_of_counted(responses.frames, block)
-    framed, r, counts = expectation.framed, expectation.responsibilities, block.counts
+    expectation = expect_of_counted(responses.coordinates, block)
+    represented, r, counts = expectation.represented, expectation.responsibilities, block.counts
     used = r > LEAST_RESPONSIBILITY_IN_SCORE
-    responding = responses.without_rows(framed, used)
+    responding = responses.without_rows(represented, used)
     # q = -w (I + w Z V)^-1 (r, 0), Z being diag r - r r' of labels and diag r of the directions of scales.
     by_row, covariances = responding.by_direction(r).T, responding.covariances().transpose(2, 0, 1)
     of_labels, source = slice(len(r)), np.zeros_like(by_row)
@@ -85,7 +85,7 @@ def one_steps(responses, block):
     system = np.eye(by_row.shape[1]) + counts[:, None, None] * by_row[:, :, None] * changes
     left_out = -counts * np.linalg.solve(system, source[:, :, None])[:, :, 0].T
     step = responses.scores_at(expectation, responding, left_out)
-    alone = responses.scores_at(expectation, responses.resting(framed), -counts * r)
+    alone = responses.scores_at(expectation, responses.resting(represented), -counts * r)
     expected_counts, of_components = posterior.counts[:, None], r[: posterior.n_components]
     shares = np.zeros_like(of_components)
     np.divide(of_components, expected_counts, out=shares, where=expected_counts > 0)

@@ -2,7 +2,7 @@
 
 `FamilyMargins` are those of a distribution with a given mean and standard deviation. Its family is the one
 that q itself has for the entry, or one close to it (`Target.quantile`): weights are beta, minus log weights
-gamma. A kind of mixture may have margins of its own (`MixtureModel.own_margins`).
+gamma. A model may have margins of its own (`MixtureModel.own_margins`).
 
 *Moments that do not exist.* A component with few rows leaves its scale to the prior, which may be so vague
 that a variance has no variance or mean, nor a mean one (`Target.has_moments`). Strictly that is so for every
@@ -13,47 +13,45 @@ of which have enough. Quantiles always exist.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
 
 
 @dataclass(frozen=True)
-class PartialMargins:
-    """Margins of entries, some of which have no mean, or no variance.
+class Margins:
+    """Margins of entries; every other class of margins has the same three.
 
     Attributes
     ----------
-    of : margins, whose intervals stand
-    has_mean, has_variance : bool (d,)
-    is_positive : bool (d,), entries whose mean is infinite where there is none; that of others is NaN
+    mean, deviation : (d,)
+    interval : callable, probability -> limits of the central intervals, (d,) each
     """
 
-    of: Any
-    has_mean: np.ndarray
-    has_variance: np.ndarray
-    is_positive: np.ndarray
+    mean: np.ndarray
+    deviation: np.ndarray
+    interval: Callable
 
-    @property
-    def mean(self):
-        return np.where(self.has_mean, self.of.mean, np.where(self.is_positive, np.inf, np.nan))
 
-    @property
-    def deviation(self):
-        return np.where(self.has_variance, self.of.deviation, np.inf)
+def margins_of_entry(margins, entry):
+    """The margins of one entry alone: Margins of arrays (1,)."""
 
-    def interval(self, probability):
-        """Ends of the central intervals, (d,) each."""
-        return self.of.interval(probability)
+    def interval(probability):
+        return tuple(limit[[entry]] for limit in margins.interval(probability))
+
+    return Margins(margins.mean[[entry]], margins.deviation[[entry]], interval)
 
 
 def with_moments_that_exist(margins, target, counts):
-    """Margins of a target that say where there is no mean or variance, given expected rows (n, K)."""
+    """Margins of a target that say where there is no mean or variance, given expected rows (n, K).
+
+    The mean of a positive entry is infinite there, that of another one NaN.
+    """
     has_mean, has_variance = target.has_moments(counts)
     if has_variance.all():
         return margins
-    return PartialMargins(margins, has_mean, has_variance, target.is_positive())
+    mean = np.where(has_mean, margins.mean, np.where(target.is_positive(), np.inf, np.nan))
+    return Margins(mean, np.where(has_variance, margins.deviation, np.inf), margins.interval)
 
 
 @dataclass(frozen=True)
@@ -74,38 +72,12 @@ class FamilyMargins:
     degrees_of_freedom: float = np.inf
 
     def interval(self, probability):
-        """Ends of the central intervals, (d,) each; both the mean where the deviation is zero."""
+        """Limits of the central intervals, (d,) each; both the mean where the deviation is zero."""
         z = -stdtrit(self.degrees_of_freedom, 0.5 * (1.0 - probability))
-        ends = np.repeat(self.mean[None], 2, axis=0)
+        limits = np.repeat(self.mean[None], 2, axis=0)
         for where, family in self.families:
             uncertain = where & (self.deviation > 0)
-            ends[:, uncertain] = family(
+            limits[:, uncertain] = family(
                 np.array([[-z], [z]]), self.mean[uncertain], self.deviation[uncertain]
             )
-        return ends[0], ends[1]
-
-
-@dataclass(frozen=True)
-class EntryMargins:
-    """Those of one entry.
-
-    Attributes
-    ----------
-    of : margins of a target
-    entry : int
-    """
-
-    of: Any
-    entry: int
-
-    @property
-    def mean(self):
-        return self.of.mean[[self.entry]]
-
-    @property
-    def deviation(self):
-        return self.of.deviation[[self.entry]]
-
-    def interval(self, probability):
-        """Ends of the central interval, (1,) each."""
-        return tuple(end[[self.entry]] for end in self.of.interval(probability))
+        return limits[0], limits[1]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklearn_lrvb.answers.partitions import PartitionPosterior
+from sklearn_lrvb.sampling.importance import systematic_sample
 
 CRITERIA = {"probability": "P(K | X)", "lower_bound": "lower bound", "leave_one_out": "leave-one-out"}
 _ROUGH = 0.1  # Standard error of a probability from which on the sentence calls it rough.
@@ -295,8 +296,7 @@ class NumberOfClusters:
         """
         known = {k: draws for k, draws in self._draws.items() if draws[0] is not None}
         weights = np.concatenate([self.probabilities[k] * own for k, (_, own) in known.items()])
-        places = (np.arange(n_draws) + random_state.random_sample()) / n_draws * weights.sum()
-        chosen = np.minimum(np.searchsorted(np.cumsum(weights), places), len(weights) - 1)
+        chosen = systematic_sample(weights, n_draws, random_state.random_sample())
         sources, first = [], 0
         for parameters, own in known.values():
             index = chosen[(chosen >= first) & (chosen < first + len(own))] - first

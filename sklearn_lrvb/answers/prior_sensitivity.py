@@ -19,7 +19,7 @@ def prior_reading(uncertainty, feature_names, names, stds):
 
     The measure is the largest move of any of their posterior means, to first order and over its standard
     deviation in the table (``stds``, (d,)), where one hyperparameter is moved
-    (`MixtureModel.moves_of_prior`). Entries that the data do not inform are excluded: those of components
+    (`MixtureModel.changes_of_prior`). Entries that the data do not inform are excluded: those of components
     without rows, whose posterior is the prior, and the weight of a single component.
     """
     posterior = uncertainty.fitted.posterior
@@ -27,30 +27,30 @@ def prior_reading(uncertainty, feature_names, names, stds):
         return "The prior is flat: there is nothing to choose."
     targets = [uncertainty.targets[name] for name in names]
     labels = np.concatenate([target.labels(feature_names) for target in targets])
-    informed = np.concatenate([occupied(target.informing_counts()) for target in targets])
+    informed = np.concatenate([occupied(target.counts()) for target in targets])
     if posterior.n_labels > 1 and not informed.any():
         return "The prior matters: these are about components without rows, whose posterior is the prior."
-    moves = prior_moves(uncertainty, names, stds) * informed
+    moves = prior_changes(uncertainty, names, stds) * informed
     direction, entry = np.unravel_index(moves.argmax(), moves.shape)
     largest = moves[direction, entry]
     if largest == 0:
         return "The prior does not matter: small changes of it move none of these estimates."
-    prior = posterior.model.moves_of_prior(posterior)
+    prior = posterior.model.changes_of_prior(posterior)
     how_much = next((reading for below, reading in _READINGS if largest < below), "matters")
     return (
         f"The prior {how_much}: with {prior.in_words[direction]}, {labels[entry]} would move by about "
-        f"{largest:.2g} sd, the most that any number of the prior moves any estimate."
+        f"{largest:.2g} sd, the most that any hyperparameter moves any estimate."
     )
 
 
-def prior_moves(uncertainty, names, stds):
+def prior_changes(uncertainty, names, stds):
     """Sizes of the moves behind `prior_reading`, of every flat entry, in its standard deviation: (m, d).
 
-    The rows are the hyperparameters (`MixtureModel.moves_of_prior`). An entry without a standard deviation
+    The rows are the hyperparameters (`MixtureModel.changes_of_prior`). An entry without a standard deviation
     moves by 0.
     """
     posterior = uncertainty.fitted.posterior
-    prior = posterior.model.moves_of_prior(posterior)
+    prior = posterior.model.changes_of_prior(posterior)
     targets = [uncertainty.targets[name] for name in names]
     squares = [np.zeros((len(prior.names), target.size)) for target in targets]
     last = 0
@@ -58,6 +58,6 @@ def prior_moves(uncertainty, names, stds):
         first, last = last, last + len(coefficients)
         some = slice(first, last)
         for target, sums in zip(targets, squares, strict=True):
-            moves = target.responses(coefficients) + prior.beyond_coefficients(target, some)
+            moves = target.responses(coefficients) + target.beyond_coefficients(prior, some)
             np.add.at(sums, prior.direction[some], np.square(moves))
     return in_units_of(stds, np.sqrt(np.hstack(squares)).T).T

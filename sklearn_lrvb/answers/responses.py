@@ -1,7 +1,7 @@
 """How uncertain the log densities of rows are, and how the posterior responds to rows that come or go.
 
 rho_k(x) is the expected log density of a row at x with label k, and H (D, L) has the columns h_k, the row's
-features (`Frames.features`), of the K components and, if there is one, the background. Then
+features (`Coordinates.features`), of the K components and, if there is one, the noise component. Then
 
     V_rho = H' M^-1 H        (L, L): the LRVB covariance of rho_1(x), ..., rho_L(x),
     R^-1 M^-1 H q            (D,): the change of the sufficient statistics when a row of weight q_k is added
@@ -19,25 +19,24 @@ import numpy as np
 from sklearn_lrvb.rows import Workload, untracked
 
 
-class BlockStatistics:
+class RowStatistics:
     """What rows of one block add to the sufficient statistics, where no other row's assignment responds.
-
-    A model adds the statistics that its `ResponsesOfRows.scores_at` asks for.
 
     Parameters
     ----------
-    frames : frames of a posterior that are accurate in any case
-    framed : rows in these frames
+    responses : ResponsesOfRows
+    represented : rows as ``responses.coordinates`` represents them
     """
 
-    def __init__(self, frames, framed):
-        self._frames, self._posterior, self._framed, self._kept = frames, frames.posterior, framed, {}
-        self._places = list(self._posterior.coefficients_of_labels)
+    def __init__(self, responses, represented):
+        self._responses, self._posterior, self._represented = responses, responses.posterior, represented
+        # Coordinates of the features of every label, and the features that were needed.
+        self._places, self._kept = list(self._posterior.coefficients_of_labels), {}
 
     def _features(self, k, columns):
         """h_k of some of the rows, (F, n); not to be written to."""
         if k not in self._kept:
-            self._kept[k] = self._frames.features(self._framed, k)
+            self._kept[k] = self._responses.coordinates.features(self._represented, k)
         features = self._kept[k]
         return features if len(columns) == features.shape[1] else features.take(columns, axis=1)
 
@@ -45,35 +44,47 @@ class BlockStatistics:
         """Changes of the expected counts, with weights of some rows by label: (L, n) -> (L, n)."""
         return weights
 
+    def statistics(self, coordinates, weights, columns):
+        """Changes of the statistics at some coordinates, int array (c,), by the same weights: (c, n)."""
+        positions = np.full(self._posterior.n_coefficients, -1)
+        positions[coordinates] = np.arange(len(coordinates))
+        changes = np.zeros((len(coordinates), len(columns)))
+        for k, place in enumerate(self._places):
+            asked = positions[place] >= 0
+            if asked.any():
+                changes[positions[place[asked]]] += weights[k] * self._features(k, columns)[asked]
+        return changes
 
-class BlockResponses(BlockStatistics):
+
+class RowResponses(RowStatistics):
     """The same where all assignments respond, and the covariances of log densities.
 
     They follow from the images M^-1 h of the rows' features: from the inverse M^-1, or solved for one by one.
-    A kind of mixture may have further directions after the L labels (`_add_directions`).
 
     Parameters
     ----------
-    frames, framed : as in `BlockStatistics`
+    responses, represented : as in `RowStatistics`
     used : bool array (L, n), whether a row may have a label at all
-    information : ObservedInformation
-    inverse : array (D, D) or None
+    directions : sequence of pairs of features (F, n) and their coordinates (F,), after those of the labels
     """
 
-    def __init__(self, frames, framed, used, information, inverse):
-        super().__init__(frames, framed)
-        self._add_directions()
-        self._used, self._inverse = self.by_direction(used), inverse
-        if inverse is None:
-            self._solutions = np.zeros((len(self._used), len(information), used.shape[1]))
-            for k, columns in enumerate(map(np.flatnonzero, self._used)):
+    def __init__(self, responses, represented, used, directions=()):
+        super().__init__(responses, represented)
+        for features, place in directions:
+            self._kept[len(self._places)] = features
+            self._places.append(place)
+        self._used = self.by_direction(used)
+        self._solutions = None if responses.inverse is not None else self._solved(responses.information)
+
+    def _solved(self, information):
+        """M^-1 h of every direction, (m, D, n), zero for rows that do not have it."""
+        solutions = np.zeros((len(self._used), len(information), self._used.shape[1]))
+        for k, columns in enumerate(map(np.flatnonzero, self._used)):
+            if columns.size:
                 sources = np.zeros((len(information), columns.size))
                 sources[self._places[k]] = self._features(k, columns)
-                if columns.size:
-                    self._solutions[k][:, columns] = information.solve(sources)
-
-    def _add_directions(self):
-        """Add the features of further directions to those of labels, and their coordinates."""
+                solutions[k][:, columns] = information.solve(sources)
+        return solutions
 
     def by_direction(self, by_label):
         """The values of labels, and after them those of the components for the directions: (L, n), (m, n)."""
@@ -83,9 +94,9 @@ class BlockResponses(BlockStatistics):
 
     def _images(self, k, coordinates, columns):
         """(M^-1 h_k)[coordinates] of some rows, (len(coordinates), n)."""
-        if self._inverse is None:
+        if self._solutions is not None:
             return self._solutions[k][np.ix_(coordinates, columns)]
-        return self._inverse[np.ix_(coordinates, self._places[k])] @ self._features(k, columns)
+        return self._responses.inverse[np.ix_(coordinates, self._places[k])] @ self._features(k, columns)
 
     def covariances(self):
         """V_rho, zero for labels that a row does not have, and of directions: (L or m, L or m, n)."""
@@ -113,6 +124,10 @@ class BlockResponses(BlockStatistics):
         response = self._response(np.arange(self._posterior.n_labels), weights, columns)
         return self._posterior.count_response(response.T).T
 
+    def statistics(self, coordinates, weights, columns):
+        response = self._response(coordinates, weights, columns)
+        return self._responses.complete_product(coordinates, response)
+
 
 class ResponsesOfRows(ABC):
     """Responses of many rows, block by block, computed in the cheapest way.
@@ -126,20 +141,21 @@ class ResponsesOfRows(ABC):
     posterior : posterior of a mixture
     n_rows : int, number of the rows
     by_kernels : bool, default=True
-        Whether `covariances` is all that is asked for, so that a kind of mixture may have faster ways to it.
+        Whether `covariances` is all that is asked for, so that a model may have faster ways to it.
 
     Attributes
     ----------
     posterior : posterior of a mixture
-    frames : its own frames
-    n_directions : int, of a row: L, or m of `BlockResponses`
+    coordinates : those of the posterior, for any rows
+    inverse : array (D, D), M^-1, or None
+    n_directions : int, of a row: L, and those of `directions`
     """
 
     def __init__(self, information, posterior, n_rows, by_kernels=True):
-        self.posterior, self.frames = posterior, posterior.model.frames(posterior)
+        self.posterior, self.coordinates = posterior, posterior.model.coordinates(posterior)
         self.n_directions = posterior.n_labels
-        self._information = information
-        self._inverse = information.inverse_for(n_rows * posterior.n_labels)
+        self.information = information
+        self.inverse = information.inverse_for(n_rows * posterior.n_labels)
 
     def of_rows(self, rows, function, shape, tracked=untracked):
         """``function(responses, block)`` of all blocks of some rows in memory, as `ArrayRows.each`.
@@ -151,29 +167,33 @@ class ResponsesOfRows(ABC):
         if workload is not None:
             return rows.each(function, shape, workload=workload, tracked=tracked)
         out = np.empty((rows.n_samples, *shape))
-        for block in rows.blocks(8 * len(self._information) * self.n_directions, tracked):
+        for block in rows.blocks(8 * len(self.information) * self.n_directions, tracked):
             out[block.index] = function(block).T
         return out
 
     def _workload(self, rows):
         """Workload of a pass over the rows, or None where linear systems are solved for them."""
-        if self._inverse is None:
+        if self.inverse is None:
             return None
         # Only the rows of a block that two components share take part in the products.
         n_features = len(self.posterior.coefficients_of_labels[0])
         return Workload(2 * n_features, product=n_features // 2)
 
-    def of_block(self, framed, used):
-        """`BlockResponses` of the rows of one block: framed rows, bool array (L, n)."""
-        return BlockResponses(self.frames, framed, used, self._information, self._inverse)
+    def without_rows(self, represented, used):
+        """`RowResponses` of the rows of one block that are left out, one at a time."""
+        return RowResponses(self, represented, used, self.directions(represented))
 
-    def without_rows(self, framed, used):
-        """The same for rows that are left out, one at a time."""
-        return self.of_block(framed, used)
+    def resting(self, represented):
+        """The same where no other row's assignment responds: RowStatistics."""
+        return RowStatistics(self, represented)
+
+    def directions(self, represented):
+        """Directions in which features vary given the label, as in `RowResponses`; there may be none."""
+        return ()
 
     @abstractmethod
-    def resting(self, framed):
-        """What the rows of one block add where no other row's assignment responds: `BlockStatistics`."""
+    def complete_product(self, coordinates, coefficients):
+        """R^-1 beta at some coordinates besides the intercepts, given beta there: (c, n) -> (c, n)."""
 
     @abstractmethod
     def scores_at(self, expectation, statistics, left_out):
@@ -183,16 +203,16 @@ class ResponsesOfRows(ABC):
 
         Parameters
         ----------
-        expectation : Expectation of the rows in the frames
+        expectation : Expectation of the rows
         statistics : what `resting` or `without_rows` returns
-        left_out : (L or m, n), weights of every row by label, and by further directions
+        left_out : (L or m, n), weights of every row by label, and by `directions`
         """
 
-    def covariances(self, framed, used):
+    def covariances(self, represented, used):
         """V_rho of the rows of one block, zero for labels that a row does not have: (L, L, n)."""
-        return self.of_block(framed, used).covariances()
+        return RowResponses(self, represented, used).covariances()
 
     def variances(self, sources):
         """Posterior variances of linear functions J beta of the coefficients, given J' (D, n): (n,)."""
-        images = self._information.solve(sources) if self._inverse is None else self._inverse @ sources
+        images = self.information.solve(sources) if self.inverse is None else self.inverse @ sources
         return np.einsum("dn,dn->n", sources, images)

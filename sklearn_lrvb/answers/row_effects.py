@@ -40,7 +40,7 @@ class RowEffects:
         if self.functions is not None:
             return self.functions.workload
         posterior = self.scores[0][1]
-        return posterior.model.frames(posterior).workload
+        return posterior.model.coordinates(posterior).workload
 
     def __call__(self, block):
         """The effects of a block's rows with all their weight, (n,)."""
@@ -49,8 +49,8 @@ class RowEffects:
             self.functions.values(block, f)
         effects = f[:, 0] + self.bend * np.square(f[:, 0]) + self.offset
         for slope, posterior in self.scores:
-            frames = posterior.model.frames(posterior)
-            effects += slope * expect_in_range(frames, block).log_normalizer
+            coordinates = posterior.model.coordinates(posterior)
+            effects += slope * expect_in_range(coordinates, block).log_normalizer
         return block.weighted(effects)
 
 
@@ -89,15 +89,17 @@ class RankedRows:
     def allowed(self):
         """Without the last one, where it exceeds the weight that is allowed."""
         n = np.count_nonzero(np.cumsum(self.weights) <= self.most_weight)
-        columns = (getattr(self, name)[:n] for name in _COLUMNS)
-        return RankedRows(*columns, self.enough, self.most_weight)
+        kept = self.numbers[:n], self.effects[:n], self.weights[:n]
+        return RankedRows(*kept, self.enough, self.most_weight)
 
     def __len__(self):
         return len(self.numbers)
 
     def __add__(self, other):
-        joined = (np.concatenate([getattr(part, name) for part in (self, other)]) for name in _COLUMNS)
-        return RankedRows.of(*joined, self.enough, self.most_weight)
+        numbers = np.concatenate([self.numbers, other.numbers])
+        effects = np.concatenate([self.effects, other.effects])
+        weights = np.concatenate([self.weights, other.weights])
+        return RankedRows.of(numbers, effects, weights, self.enough, self.most_weight)
 
     @property
     def are_enough(self):
@@ -105,17 +107,14 @@ class RankedRows:
         return bool(np.any(np.cumsum(self.effects) >= self.enough))
 
 
-_COLUMNS = ("numbers", "effects", "weights")
-
-
 class SingleRows:
     """What is left out as a whole: every row for itself.
 
-    Rows are numbered among those that count.
+    Rows are numbered among those of positive weight.
 
     Parameters
     ----------
-    rows : Rows, those that count
+    rows : Rows, those of positive weight
     which : int array (n_samples,), their numbers among the rows that the user has passed
     """
 
@@ -127,7 +126,7 @@ class SingleRows:
     def factors(self, left_out):
         """How often the rows count where some are left out, 0 or 1: (n_given,)."""
         factors = np.ones(self.rows.n_given)
-        # Rows of an array are those that count; rows in parts are all.
+        # Rows of an array are those of positive weight; rows in parts are all.
         factors[left_out if self.rows.is_in_memory else self._which[left_out]] = 0.0
         return factors
 
@@ -141,38 +140,39 @@ class SingleRows:
         left_out : int array, ascending, what is left out already
         enough, most_weight : as in `RankedRows`
         """
-        function = functools.partial(_ranked_of_block, effects, scale, left_out, enough, most_weight)
-        return self.rows.total(function, effects.workload).allowed()
+        chosen = functools.partial(_can_be_left_out, left_out, most_weight)
+        return self._by_effect(effects, scale, chosen, enough, most_weight).allowed()
 
     def some(self, effects, scale, numbers):
         """All of some, int array, ascending: `RankedRows`."""
-        return self.rows.total(functools.partial(_some_of_block, effects, scale, numbers), effects.workload)
+        return self._by_effect(effects, scale, functools.partial(_are_among, numbers))
+
+    def _by_effect(self, effects, scale, chosen, *limits):
+        """The first of those that a function of numbers, effects and weights chooses: `RankedRows`."""
+        function = functools.partial(_ranked_of_block, effects, scale, chosen, limits)
+        return self.rows.total(function, effects.workload)
 
     def named(self, numbers):
         """The rows' numbers for the user, and the names of groups or None."""
         return self._which[numbers], None
 
 
-def _ranked_of_block(effects, scale, left_out, enough, most_weight, block):
-    return _candidates(block.numbers, scale * effects(block), block.counts, left_out, enough, most_weight)
+def _ranked_of_block(effects, scale, chosen, limits, block):
+    return _ranked(block.numbers, scale * effects(block), block.counts, chosen, limits)
 
 
-def _some_of_block(effects, scale, numbers, block):
-    wanted = _are_among(block.numbers, numbers)
-    return RankedRows.of(block.numbers[wanted], scale * effects(block)[wanted], block.counts[wanted])
+def _ranked(numbers, effects, weights, chosen, limits):
+    is_chosen = chosen(numbers, effects, weights)
+    return RankedRows.of(numbers[is_chosen], effects[is_chosen], weights[is_chosen], *limits)
 
 
-def _candidates(numbers, effects, weights, left_out, enough, most_weight):
-    """Those of some rows or groups that can be left out, and lead forward: `RankedRows`."""
-    can_go = (
-        (np.round(effects, _DECIMALS_OF_EFFECTS) > 0)
-        & (weights <= most_weight)
-        & ~_are_among(numbers, left_out)
-    )
-    return RankedRows.of(numbers[can_go], effects[can_go], weights[can_go], enough, most_weight)
+def _can_be_left_out(left_out, most_weight, numbers, effects, weights):
+    """Which rows or groups can be left out, and lead forward, bool array."""
+    leads_forward = np.round(effects, _DECIMALS_OF_EFFECTS) > 0
+    return leads_forward & (weights <= most_weight) & ~_are_among(left_out, numbers)
 
 
-def _are_among(numbers, some):
+def _are_among(some, numbers, *_):
     """Which numbers are among some ascending ones, bool array."""
     if not len(some):
         return np.zeros(len(numbers), dtype=bool)
@@ -198,18 +198,10 @@ class WholeGroups(SingleRows):
     def factors(self, left_out):
         return np.where(np.isin(self._codes, left_out), 0.0, 1.0)
 
-    def _effects_and_weights(self, effects, scale):
+    def _by_effect(self, effects, scale, chosen, *limits):
         function = functools.partial(_sums_of_groups, effects, len(self._names))
-        own, weights = self.rows.total(function, effects.workload, self._codes)
-        return scale * own, weights
-
-    def ranked(self, effects, scale, left_out, enough, most_weight):
-        own, weights = self._effects_and_weights(effects, scale)
-        return _candidates(np.arange(len(own)), own, weights, left_out, enough, most_weight).allowed()
-
-    def some(self, effects, scale, numbers):
-        own, weights = self._effects_and_weights(effects, scale)
-        return RankedRows.of(numbers, own[numbers], weights[numbers])
+        sums, weights = self.rows.total(function, effects.workload, self._codes)
+        return _ranked(np.arange(len(sums)), scale * sums, weights, chosen, limits)
 
     def named(self, numbers):
         is_out = np.isin(self._codes_that_count, numbers)

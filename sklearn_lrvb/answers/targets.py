@@ -1,12 +1,12 @@
 """The parameters reported to users, one class each: their estimates, responses to perturbations, covariances.
 
-A perturbation of the posterior moves its coefficients beta, (..., D) (`MixtureModel.observed_information`).
+A perturbation of the posterior moves its coefficients beta, (..., D) (`MixtureInformation.observed`).
 Every target depends on some of them. With J the derivative of targets in beta, their LRVB covariance is
 J M^-1 J' plus an excess, Cov_q - J R J': the part of q's own covariance that is not a linear function of the
 coefficients.
 
-Weights are here, since all mixtures have them: they depend on the L intercepts, which come first. A kind of
-mixture adds its own targets, and its `Targets`.
+Weights are here, since all mixtures have them: they depend on the L intercepts, which come first. A model
+adds its own targets, and its `Targets`.
 
 The functions at the end, such as `covariance`, compute it. They take as M any object with
 ``covariance_root(coordinates)``, an array Y of shape (n, m) with Y' Y = M^-1 at these coordinates: the
@@ -14,6 +14,7 @@ observed information for linear response, the complete information of q itself f
 """
 
 import difflib
+import functools
 import itertools
 from abc import ABC, abstractmethod
 from functools import cached_property
@@ -53,10 +54,10 @@ class Target(ABC):
     entry_name : str, the beginning of an entry's label, such as "mean"
     block : str, the coefficients on which the target depends; those of the weights are the "intercept"
     n_feature_axes : {0, 1, 2}, number of features that index an entry of a component
-    n_units, width : int, number of units, and of the coefficients of each
+    n_units, width, n_entries : int, number of units, of the coefficients of each, and of its flat entries
     couples_units : bool, whether entries depend on the coefficients of other units than their own
     quantile : function of `special_functions`, the family of credible intervals (`margins`)
-    has_own_margins : bool, whether margins are those of the kind of mixture (`MixtureModel.own_margins`)
+    has_own_margins : bool, whether margins are those of the model (`MixtureModel.own_margins`)
     has_diagonal : bool, whether there are entries of two features that are the same
     """
 
@@ -73,6 +74,7 @@ class Target(ABC):
         self.posterior = posterior
         self.origin = origin
         self.n_units, self.width = posterior.block_shapes[self.block]
+        self.n_entries = self.width
 
     # Methods that every target defines.
 
@@ -84,33 +86,25 @@ class Target(ABC):
     def response(self, coefficients, units=slice(None)):
         """d target, given changes of some units' coefficients: (..., units, width) -> (..., flat entries)."""
 
-    @abstractmethod
-    def flat(self, values):
-        """Every entry once: (*shape of the attribute) -> (d,)."""
-
-    @abstractmethod
-    def shaped(self, flat):
-        """Inverse of `flat`: (..., d) -> (..., *shape of the attribute)."""
-
-    @abstractmethod
-    def subscripts(self, feature_names):
-        """Component and features of every flat entry, such as "0,x1": (d,) of str."""
-
-    @abstractmethod
-    def flat_index(self, component, row, column):
-        """Position in the flat form of a component's entry at features ``row`` and ``column``."""
-
-    # Methods by those above, which a target may override.
+    # Methods that a target may override: the flat form, and the names of its entries.
 
     @property
-    def numbers_per_unit(self):
-        """Number of numbers that the responses of a unit take on the way."""
-        return max(1, self.size // self.n_units)
+    def shape(self):
+        """Shape of an attribute that has every entry once, tuple of int."""
+        return (self.n_units, self.n_entries) if self.n_feature_axes else (self.size,)
 
     @property
     def size(self):
         """Number of flat entries, d."""
-        return self.n_units * self.width
+        return self.n_units * self.n_entries
+
+    def flat(self, values):
+        """Every entry once: (*shape of the attribute) -> (d,)."""
+        return np.ravel(values)
+
+    def shaped(self, flat):
+        """Inverse of `flat`: (..., d) -> (..., *shape of the attribute)."""
+        return flat.reshape((*flat.shape[:-1], *self.shape))[()]  # A number where there are no axes.
 
     def flat_value(self):
         """`value` with every entry once, (d,)."""
@@ -120,13 +114,33 @@ class Target(ABC):
         """Position in the flat form of every entry of the attribute, int array of its shape."""
         return self.shaped(np.arange(self.size)).astype(np.intp)
 
+    def unit_names(self):
+        """How labels name the units, list of str: empty where one unit is of all components."""
+        return [str(unit) for unit in range(self.n_units)]
+
+    def entry_names(self, feature_names):
+        """How labels name the entries of a unit, list of str, such as "x0,x1"."""
+        return [""]
+
+    def entry_index(self, row, column):
+        """Position among the entries of a unit of the one at features ``row`` and ``column``."""
+        return 0
+
+    def flat_index(self, component, row, column):
+        """Position in the flat form of a component's entry at features ``row`` and ``column``."""
+        unit = component if self.n_units > 1 else 0
+        return unit * self.n_entries + self.entry_index(row, column)
+
     def labels(self, feature_names):
         """Names of the flat entries, such as "mean[0,x1]"; features are quoted if another is named so."""
 
         def named(names):
-            return [f"{self.entry_name}[{subscript}]" for subscript in self.subscripts(names)]
+            pairs = itertools.product(self.unit_names(), self.entry_names(names))
+            return [f"{self.entry_name}[{','.join(filter(None, pair))}]" for pair in pairs]
 
         return distinct(named(feature_names), lambda: named([repr(name) for name in feature_names]))
+
+    # The same, for error bars.
 
     def on_diagonal(self):
         """The flat entries whose family is `quantile`; those off a diagonal are normal: bool (d,)."""
@@ -137,9 +151,18 @@ class Target(ABC):
         on_diagonal = self.on_diagonal()
         return (on_diagonal, self.quantile), (~on_diagonal, normal_quantile)
 
+    def unit_counts(self):
+        """Expected number of rows of every unit, (n_units,): of all components where there is one unit."""
+        counts = self.posterior.counts
+        return counts if len(counts) == self.n_units else counts.sum(keepdims=True)
+
     def counts(self):
         """Expected number of rows of the component, or of all that share it, of each flat entry, (d,)."""
-        return np.repeat(self.posterior.counts, self.size // self.n_units)
+        return np.repeat(self.unit_counts(), self.n_entries)
+
+    def is_reported(self, min_count):
+        """Which entries a table has where components with fewer expected rows are left out: bool (d,)."""
+        return self.counts() >= min_count
 
     def has_moments(self, counts):
         """Whether the flat entries have a mean, and a variance, given the components' rows: bool (2, d).
@@ -152,15 +175,7 @@ class Target(ABC):
 
     def is_positive(self):
         """Which flat entries are positive, so that their mean is infinite where there is none: bool (d,)."""
-        return np.zeros(self.size, dtype=bool)
-
-    def informing_counts(self):
-        """Expected number of rows that inform each flat entry, (d,)."""
-        return self.counts()
-
-    def is_reported(self, min_count):
-        """Which entries a table has where components with fewer expected rows are left out: bool (d,)."""
-        return self.counts() >= min_count
+        return np.any([where & (family is not normal_quantile) for where, family in self.families()], axis=0)
 
     def excess_with(self, other):
         """Cov_q - J R J' between this target and another, (d, d of the other), or the number 0."""
@@ -168,21 +183,18 @@ class Target(ABC):
 
     def excess_variance(self):
         """Diagonal of the excess of this target with itself, (d,), or the number 0."""
-        return 0.0
+        excess = self.excess_with(self)
+        return np.diag(excess) if np.ndim(excess) else excess
 
-    def beyond_coefficients(self, concentration, intercepts):
-        """d target under changes of the prior, less its response to the changes of the coefficients.
+    def beyond_coefficients(self, changes, some):
+        """d target under some changes of the prior, less its response to the coefficients: (n, d).
 
         Parameters
         ----------
-        concentration : (n,), changes of the weights' prior concentration
-        intercepts : (n, L), direct effects of all changed hyperparameters on the intercepts
-
-        Returns
-        -------
-        array (n, d)
+        changes : what `MixtureModel.changes_of_prior` returns
+        some : slice of the changes
         """
-        return np.zeros((len(intercepts), self.size))
+        return np.zeros((len(changes.concentration[some]), self.size))
 
     # The derivative J as a linear map, in batches that fit into memory.
 
@@ -216,21 +228,20 @@ class Target(ABC):
     def response_batches(self, rows, units=slice(None)):
         """Yield `unit_responses` in batches of rows."""
         n_units = len(range(self.n_units)[units])
-        bytes_per_row = 8 * n_units * self.numbers_per_unit
-        for batch in batches(len(rows), bytes_per_row):
+        # The matrix behind a symmetric one's entries has twice as many numbers.
+        for batch in batches(len(rows), 8 * n_units * 2 * max(self.width, self.n_entries)):
             yield self.response(rows[batch].reshape(-1, n_units, self.width), units)
 
     def transposed_responses(self, combinations):
         """J' of linear combinations of the flat target: (n, d) -> (D, n)."""
-        found = np.zeros((self.posterior.n_coefficients, len(combinations)))
-        n_entries = self.size // self.n_units
+        transposed = np.zeros((self.posterior.n_coefficients, len(combinations)))
         for units in self.unit_batches(_JACOBIAN_SIZE):
-            some = combinations[:, units.start * n_entries : units.stop * n_entries]
+            some = combinations[:, units.start * self.n_entries : units.stop * self.n_entries]
             if some.any():
                 coordinates = self.coordinates(units)
                 responses = self.unit_responses(np.eye(len(coordinates)), units) @ some.T
-                np.add.at(found, coordinates, responses)  # Units may share coefficients.
-        return found
+                np.add.at(transposed, coordinates, responses)  # Units may share coefficients.
+        return transposed
 
 
 def distinct(labels, precise):
@@ -251,7 +262,7 @@ def distinct(labels, precise):
 class WeightTarget(Target):
     """A function of the mixture weights, which depends on the coefficients through the expected counts.
 
-    The weight of the background, if there is one, is the last entry.
+    The weight of the noise component, if there is one, is the last entry.
     """
 
     block = "intercept"
@@ -269,35 +280,22 @@ class WeightTarget(Target):
     def response(self, coefficients, units=slice(None)):
         return self.posterior.count_response(coefficients[..., 0]) @ self.count_jacobian.T
 
-    def flat(self, values):
-        return values
-
-    def shaped(self, flat):
-        return flat
-
-    def subscripts(self, feature_names):
-        names = [f"{k}" for k in range(self.posterior.n_components)]
+    def unit_names(self):
+        names = [str(k) for k in range(self.posterior.n_components)]
         return names if len(names) == self.n_units else [*names, "noise"]
 
-    def flat_index(self, component, row, column):
-        return component
-
-    def counts(self):
-        return np.repeat(self.posterior.label_counts, self.size // self.n_units)
+    def unit_counts(self):
+        return self.posterior.label_counts
 
     def is_reported(self, min_count):
         """As for every target, but noise is reported whether it has rows or not."""
         is_noise = np.arange(self.size) >= self.posterior.n_components
         return (self.counts() >= min_count) | is_noise
 
-    def informing_counts(self):
-        """As for every target, but rows do not inform the weight of a single component."""
-        return self.counts() if self.size > 1 else np.zeros(1)
-
-    def beyond_coefficients(self, concentration, intercepts):
+    def beyond_coefficients(self, changes, some):
         # The prior's direct effect on the intercepts does not change the counts.
-        direct = np.outer(concentration, self.concentration_sensitivity())
-        return direct - self.response(intercepts[..., None])
+        direct = np.outer(changes.concentration[some], self.concentration_sensitivity())
+        return direct - self.response(changes.intercepts[some][..., None])
 
     @cached_property
     def log_weight_jacobian(self):
@@ -322,9 +320,6 @@ class WeightTarget(Target):
         per_count = self.posterior.count_response(self.posterior.intercept_excess)
         return self.log_weight_jacobian @ per_count @ other.count_jacobian.T
 
-    def excess_variance(self):
-        return np.diag(self.excess_with(self))
-
 
 class LogWeights(WeightTarget):
     """E log pi of weights that are scaled to sum to one, as `weights_` are.
@@ -347,8 +342,9 @@ class LogWeights(WeightTarget):
     def log_weight_jacobian(self):
         if not self.count_jacobian.any():  # One component's weight is one.
             return np.zeros((self.size, self.size))
-        of_scale = self.posterior.log_weight_covariance - self.count_jacobian  # Zero under a Dirichlet prior.
-        return np.eye(self.size) - self._per_log_weight(of_scale)
+        # The Jacobian of the scale, which is zero under a Dirichlet prior.
+        scale_jacobian = self.posterior.log_weight_covariance - self.count_jacobian
+        return np.eye(self.size) - self._per_log_weight(scale_jacobian)
 
     def concentration_sensitivity(self):
         return self.posterior.prior.weights.log_shares_sensitivity(self.posterior.label_counts)
@@ -384,7 +380,7 @@ class Combination(Target):
     entry_name = block = ""
 
     def __init__(self, targets, entries):
-        self.posterior, self.name, self.n_units = targets.posterior, entries.text, 1
+        self.posterior, self.name, self.n_units, self.n_entries = targets.posterior, entries.text, 1, 1
         self._terms = [(targets[name], entry, sign) for name, entry, sign in entries.terms]
         gradient = self._sum(lambda part, entry: part.transposed_responses(np.eye(1, part.size, entry))[:, 0])
         self._coordinates = np.flatnonzero(gradient) if gradient.any() else np.zeros(1, dtype=np.intp)
@@ -393,10 +389,6 @@ class Combination(Target):
     def _sum(self, function):
         """The signed sum of a function of every target and entry."""
         return sum(sign * function(part, entry) for part, entry, sign in self._terms)
-
-    @property
-    def size(self):
-        return 1
 
     def value(self):
         return np.array([self._sum(lambda part, entry: part.flat_value()[entry])])
@@ -407,31 +399,15 @@ class Combination(Target):
     def coordinates(self, units=slice(None)):
         return self._coordinates
 
-    def transposed_responses(self, combinations):
-        found = np.zeros((self.posterior.n_coefficients, len(combinations)))
-        found[self._coordinates] = self._gradient[:, None] * combinations[:, 0]
-        return found
-
-    def flat(self, values):
-        return values
-
-    def shaped(self, flat):
-        return flat
-
-    def subscripts(self, feature_names):
-        return [""]
-
     def labels(self, feature_names):
         return [self.name]
 
-    def flat_index(self, component, row, column):
-        return 0
-
     def families(self):
         """The family of a single entry; a difference is normal."""
-        (part, entry, _), *others = self._terms
-        own = [quantile for where, quantile in part.families() if where[entry]]
-        return [(np.ones(1, dtype=bool), normal_quantile if others else own[0])]
+        if len(self._terms) > 1:
+            return [(np.ones(1, dtype=bool), normal_quantile)]
+        part, entry, _ = self._terms[0]
+        return [(where[[entry]], quantile) for where, quantile in part.families()]
 
     def counts(self):
         return np.min([part.counts()[[entry]] for part, entry, _ in self._terms], axis=0)
@@ -439,24 +415,18 @@ class Combination(Target):
     def has_moments(self, counts):
         return np.all([part.has_moments(counts)[:, [entry]] for part, entry, _ in self._terms], axis=0)
 
-    def is_positive(self):
-        (part, entry, _), *others = self._terms
-        return part.is_positive()[[entry]] & (not others)
-
-    def informing_counts(self):
-        return np.min([part.informing_counts()[[entry]] for part, entry, _ in self._terms], axis=0)
-
     def is_reported(self, min_count):
         return np.ones(1, dtype=bool)
 
     def excess_with(self, other):
-        return self._sum(lambda part, entry: _rows(joint_excess(part, other), [entry]))
+        def row_of_excess(part, entry):
+            excess = joint_excess(part, other)
+            return excess[[entry]] if np.ndim(excess) else excess
 
-    def excess_variance(self):
-        return np.ravel(joint_excess(self, self))
+        return self._sum(row_of_excess)
 
-    def beyond_coefficients(self, concentration, intercepts):
-        return self._sum(lambda part, entry: part.beyond_coefficients(concentration, intercepts)[:, [entry]])
+    def beyond_coefficients(self, changes, some):
+        return self._sum(lambda part, entry: part.beyond_coefficients(changes, some)[:, [entry]])
 
 
 def joint_excess(one, other):
@@ -464,11 +434,6 @@ def joint_excess(one, other):
     if isinstance(other, Combination) and not isinstance(one, Combination):
         return np.transpose(other.excess_with(one))
     return one.excess_with(other)
-
-
-def _rows(matrix, index):
-    """Some rows of a matrix; the number itself, where it is a number that stands for one."""
-    return matrix[index] if np.ndim(matrix) else matrix
 
 
 def named_entries(text, targets, feature_names):
@@ -542,10 +507,10 @@ def target_class(table, name, also=()):
     return table[name]
 
 
-class Targets(ABC):
+class Targets:
     """The targets at one posterior, by name, as in ``Targets(posterior, origin)["means"].value()``.
 
-    A kind of mixture has a subclass with its targets.
+    A model has a subclass with its targets.
 
     Parameters
     ----------
@@ -568,7 +533,7 @@ class Targets(ABC):
     def __init__(self, posterior, origin):
         self.posterior = posterior
         self.origin = origin
-        self._found = {}
+        self._made = {}
 
     def __reduce__(self):
         # A pickle contains neither the targets nor their cached values.
@@ -576,23 +541,26 @@ class Targets(ABC):
 
     def __getitem__(self, name):
         if isinstance(name, Entries):
-            if name not in self._found:
-                self._found[name] = Combination(self, name)
-            return self._found[name]
-        target = target_class(self.table, name)
-        if not self.has(name):
-            raise ValueError(f"target={name!r} belongs to fits with {self.needs[name]}.")
-        if target not in self._found:
-            self._found[target] = target(self.posterior, self.origin)
-        return self._found[target]
+            make = functools.partial(Combination, self, name)
+        else:
+            make = functools.partial(target_class(self.table, name), self.posterior, self.origin)
+            if not self.has(name):
+                raise ValueError(f"target={name!r} belongs to fits with {self.needs[name]}.")
+        if name not in self._made:
+            self._made[name] = make()
+        return self._made[name]
 
     def has(self, name):
         """Whether the mixture has a target of the table."""
         return True
 
-    @abstractmethod
     def parts_of_direction(self, direction):
-        """Where a direction of coefficients (D,) mostly points: name of a target, shares of labels (L,)."""
+        """Where a direction (D,) mostly points: the name of a target, and shares of the components (K,)."""
+        squares, places = np.square(direction), self.posterior.coefficients_of_labels
+        name = max(self.theta, key=lambda target: squares[target.coordinates()].sum()).name
+        n_sharing = np.bincount(np.concatenate(places), minlength=len(squares))
+        shares = [(squares[place] / n_sharing[place]).sum() for place in places]
+        return name, np.array(shares[: self.posterior.n_components])
 
     @property
     def names(self):

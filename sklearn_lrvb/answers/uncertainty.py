@@ -15,11 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from sklearn_lrvb.answers.influence import robust_covariance
-from sklearn_lrvb.answers.margins import (
-    EntryMargins,
-    FamilyMargins,
-    with_moments_that_exist,
-)
+from sklearn_lrvb.answers.margins import FamilyMargins, margins_of_entry, with_moments_that_exist
 from sklearn_lrvb.answers.targets import covariance, joint_coordinates, variance
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.linear_response import IndefiniteInformationError
@@ -181,12 +177,12 @@ class PosteriorUncertainty:
 
         Returns
         -------
-        margins : FamilyMargins or PartialMargins, or what `MixtureModel.own_margins` returns
+        margins : Margins, FamilyMargins, or what `MixtureModel.own_margins` returns
         """
         target = self.targets[name]
         if isinstance(name, Entries) and len(name.terms) == 1:
-            of, entry, _ = name.terms[0]
-            return EntryMargins(self.margins(of, information), entry)
+            whole, entry, _ = name.terms[0]
+            return margins_of_entry(self.margins(whole, information), entry)
         if target.has_own_margins:
             used = self.information([name]) if information is None else information
             with self.source.threads():
@@ -214,21 +210,17 @@ class PosteriorUncertainty:
         rows : Rows, the training rows; they are checked
         """
         targets, posterior, shares = [self.targets[name] for name in names], self.fitted.posterior, []
+        complete, observed = self._model.information(posterior).complete, self.information(names, rows)
         size = max(target.n_coordinates_at_once for target in targets)
-        self.source.require_size(size, "The posterior covariance")
-        complete, observed = (
-            self._model.information(posterior).complete,
-            self.source.information(size, rows=rows),
-        )
         with self.source.threads():
-            of_labels = observed
-            if rows.has_holes:
+            values_known = observed
+            if rows.has_missing:
                 result = e_step(rows, posterior)
                 informations = self._model.information(posterior)
-                of_labels = informations.observed(rows, result, size, hidden_values=False)
+                values_known = informations.observed(rows, result, size, missing_values=False)
             for target in targets:
                 whole = variance(target, observed)
-                parts = np.array([variance(target, information) for information in (complete, of_labels)])
+                parts = np.array([variance(target, information) for information in (complete, values_known)])
                 shares.append(np.divide(whole - parts, whole, out=np.zeros_like(parts), where=whole > 0))
         return shares
 
@@ -258,8 +250,8 @@ class PosteriorUncertainty:
             )
         with self.source.threads():
             responses = self._model.responses_of_rows(information, posterior, n_rows, by_kernels)
-            of_array = functools.partial(responses.of_rows, function=function, shape=shape)
-            return rows.by_array(of_array, shape, tracked=tracked)
+            ask = functools.partial(responses.of_rows, function=function, shape=shape)
+            return rows.by_array(ask, shape, tracked=tracked)
 
     # Coefficients of influence functions.
 
@@ -563,11 +555,6 @@ class FitCourse:
     def __str__(self):
         return f"n_iter_ = {self.n_iter}, {'converged' if self.converged else 'not converged'}"
 
-    @property
-    def is_of_newton(self):
-        """Whether the solver leaves saddle points."""
-        return self.solver == "newton"
-
     def ways_closer(self):
         """The arguments that would have brought the fit closer to an optimum, in words."""
         if self.stopped:
@@ -576,15 +563,9 @@ class FitCourse:
             ways = [f"lower tol (now {self.tol:g})"]
         else:
             ways = [f"raise max_iter (now {self.max_iter}), and see that the fit converges"]
-        if not self.is_of_newton:
+        if self.solver != "newton":
             ways.append("use solver='newton'")
         return ", or ".join(ways)
-
-    def other_starts(self):
-        """The arguments that would have made the fit start elsewhere, in words: the end of a list."""
-        if self.is_drawn:
-            return "raise n_init, or change random_state"
-        return "or start from other responsibilities (init_params)"
 
     def indefinite_error(self, error, targets, decrement):
         """The error of an indefinite information in terms of the mixture.
@@ -597,16 +578,20 @@ class FitCourse:
         targets : Targets at the posterior
         decrement : float, distance of the fit from its optimum in posterior standard deviations
         """
-        kind, share = targets.parts_of_direction(error.direction)
-        most = np.sort(np.argsort(share)[::-1][:2])
+        target_name, shares = targets.parts_of_direction(error.direction)
+        most = np.sort(np.argsort(shares)[::-1][:2])
         pair, remedies = " and ".join(str(k) for k in most), []
-        if not (self.converged and self.is_of_newton and decrement < _FAR_FROM_OPTIMUM):
+        leaves_saddles = self.solver == "newton"
+        if not (self.converged and leaves_saddles and decrement < _FAR_FROM_OPTIMUM):
             remedies.append(
                 f"The fit ended {decrement:.2g} posterior standard deviations from an optimum, or at a "
                 f"saddle ({self}): {self.ways_closer()}."
             )
         if len(most) > 1:
-            ways = f"lower n_components, {self.other_starts()}."
+            other_starts = "or start from other responsibilities (init_params)"
+            if self.is_drawn:
+                other_starts = "raise n_init, or change random_state"
+            ways = f"lower n_components, {other_starts}."
             remedies.append(
                 f"Components {pair} coincide or share one cluster: {ways}"
                 if self.converged
@@ -616,7 +601,7 @@ class FitCourse:
             error.smallest_eigenvalue,
             error.direction,
             subject="The posterior covariance is undefined, as the fit",
-            where=f"mostly in the {kind.replace('_', ' ')} of component{'s' * (len(most) > 1)} {pair}",
+            where=f"mostly in the {target_name.replace('_', ' ')} of component{'s' * (len(most) > 1)} {pair}",
             remedies=remedies,
         )
 
@@ -644,15 +629,15 @@ def _training_sums_of_block(units, block):
     z = block.rows / units[:, None]
     direction = np.cos(1.0 + np.arange(len(z)))  # A generic one: no other row is likely to have the same c.
     projection = direction @ z
-    if block.holes is not None:
-        projection += direction @ block.holes.by_row(block.holes.hidden.T)
-    elif np.isnan(projection).any():  # Rows that are not sorted by their patterns of holes hold NaN.
-        hidden = np.isnan(z)
-        z[hidden] = 0.0
-        projection = direction @ z + direction @ hidden
+    if block.missing is not None:
+        projection += direction @ block.missing.by_row(block.missing.is_missing.T)
+    elif np.isnan(projection).any():  # Rows that are not sorted by their patterns of missing values hold NaN.
+        missing = np.isnan(z)
+        z[missing] = 0.0
+        projection = direction @ z + direction @ missing
     c = block.weighted(1.0 / (1.0 + np.square(projection)))
-    of_both = [block.counts.sum(), c.sum()]
-    return np.array([[*of_both, *(z @ c)], [*of_both, *(np.abs(z) @ c)]])
+    totals = [block.counts.sum(), c.sum()]
+    return np.array([[*totals, *(z @ c)], [*totals, *(np.abs(z) @ c)]])
 
 
 def difference_of_rows(rows, posterior, sums):
@@ -666,12 +651,12 @@ def difference_of_rows(rows, posterior, sums):
     rows, posterior : as in `training_sums`
     sums : (2 + P,), the first of the `training_sums` over the rows of the fit
     """
-    found, sizes = training_sums(posterior, rows)
-    changes = np.abs(found - sums)
+    own_sums, sizes = training_sums(posterior, rows)
+    changes = np.abs(own_sums - sums)
     changed = ~(changes <= _RELATIVE_TOLERANCE * sizes)  # NaN is a change.
     if not changed.any():
         return None
     if changed[0]:
-        return f"it counts {found[0]:.10g} rows, and that of the fit {sums[0]:.10g}"
+        return f"it counts {own_sums[0]:.10g} rows, and that of the fit {sums[0]:.10g}"
     largest = np.divide(changes, sizes, out=np.ones_like(changes), where=sizes > 0)[changed].max()
     return f"sums over its rows differ from those of the fit by up to a relative {largest:.1g}"

@@ -37,7 +37,7 @@ class ClassProfilesDisplay(ForestDisplay):
     Parameters
     ----------
     panels : list of Panel
-        Of every column its `name`, the names of its `values`, means and ends of intervals as `numbers` of
+        Of every column its `name`, the names of its `values`, means and limits of intervals as `numbers` of
         shape (3, n_classes, n_values), the `quantity` that they are, the `limits` of the axis, and the
         `separation` of the classes, from 0 to 1.
 

@@ -44,7 +44,7 @@ class PosteriorIntervalDisplay(ForestDisplay):
     scale in units of the parameter, and in it a row for every component: the posterior mean as a dot, on a
     thick line that is the interval, and beneath it the interval by mean field, thin and dashed. The first is
     by linear response where that is good, and of the exact posterior where not: the legend says
-    which. The ends are those of :meth:`LRVBGaussianMixture.posterior_summary`. Components that hold no rows
+    which. The limits are those of :meth:`LRVBGaussianMixture.posterior_summary`. Components that hold no rows
     are left out; their intervals are those of the prior.
 
     Create it with :meth:`from_estimator`; the parameters are kept as attributes.
@@ -52,7 +52,7 @@ class PosteriorIntervalDisplay(ForestDisplay):
     Parameters
     ----------
     lower, upper : dict of str to ndarray of shape (d,)
-        Ends of the intervals, by method ('lrvb', 'exact', 'sandwich', 'bootstrap', 'mean_field',
+        Limits of the intervals, by method ('lrvb', 'exact', 'sandwich', 'bootstrap', 'mean_field',
         'reference'), in units of the parameters. Lines of infinite ones end at the edge of the panel.
 
     mean : dict of str to ndarray of shape (d,)
@@ -188,8 +188,8 @@ response is good: sds within 10 %, means within 0.2 sd.
             Without `components`, those with fewer expected training rows than this are not drawn.
 
         reference : array-like of shape (d, 2), default=None
-            Lower and upper ends by another method, such as a Gibbs sampler, drawn beneath the others: in the
-            order of ``posterior_summary(target=target)``, whatever is selected.
+            Lower and upper limits by another method, such as a Gibbs sampler, drawn beneath the others: in
+            the order of ``posterior_summary(target=target)``, whatever is selected.
 
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows in X, if the fit had weights.

@@ -191,7 +191,7 @@ def chosen_entries(estimator, targets, components, features, min_count):
 
 def has_noise_entry(target):
     """Whether a target has an entry for noise, which is its last one."""
-    return target.block == "intercept" and target.posterior.structure.has_background
+    return target.block == "intercept" and target.posterior.structure.has_noise_component
 
 
 def row_and_column(target, feature, names):

@@ -4,8 +4,6 @@ The functions take the concentration alpha, whose last axis runs over the K cate
 the Dirichlet distribution of (v, 1 - v).
 """
 
-import functools
-
 import numpy as np
 from scipy.special import digamma, gammaln, zeta
 
@@ -27,7 +25,7 @@ def log_partition(concentration):
     if total.max(initial=0.0) < _SUBTRACTED_BELOW:
         return gammaln(concentration).sum(axis=-1) - gammaln(total)[..., 0]
     # The sum of the others is not the total less one's own, which would cancel for a share close to one.
-    others = concentration @ _all_others(concentration.shape[-1])
+    others = concentration @ (1.0 - np.eye(concentration.shape[-1]))
     leading = ((0.5 - concentration) * np.log1p(others / concentration)).sum(axis=-1)
     remainders = stirling_remainder(np.concatenate([concentration, total], axis=-1))
     n_free = concentration.shape[-1] - 1
@@ -35,10 +33,9 @@ def log_partition(concentration):
     return leading + remainders[..., :-1].sum(axis=-1) - remainders[..., -1]
 
 
-@functools.lru_cache(maxsize=64)
-def _all_others(size):
-    """Matrix with ones off its diagonal."""
-    return 1.0 - np.eye(size)
+def log_density_of_logit(log_stick, log_rest, a, b):
+    """Log density of the logit of v ~ Beta(a, b), from log v and log(1 - v): (..., m) each -> (..., m)."""
+    return a * log_stick + b * log_rest - log_partition(np.stack([a, b], axis=-1))
 
 
 def expected_log(concentration):
@@ -61,17 +58,25 @@ def prior_log_partition(concentration):
     return 0.0 if np.all(concentration == 0) else log_partition(concentration)
 
 
-def kl_divergence(concentration, mean_log, prior_concentration, prior_constant):
-    """KL(Dirichlet(alpha) || Dirichlet(alpha_0)) in nats: (..., K), (..., K), (K,), float -> (...).
+def expectations(concentration, prior_concentration, prior_constant):
+    """E log pi, and KL(Dirichlet(alpha) || Dirichlet(alpha_0)) in nats: (..., K) -> (..., K), (...).
 
-    ``mean_log`` is `expected_log` of alpha, and ``prior_constant`` `prior_log_partition` of alpha_0; the
-    normalizing constant of a flat prior counts as 1.
+    Parameters
+    ----------
+    concentration, prior_concentration : (..., K) and (K,), alpha and alpha_0
+    prior_constant : float, `prior_log_partition` of alpha_0; that of a flat prior counts as 0
     """
-    rise = concentration - prior_concentration
-    drift = (rise * mean_log).sum(axis=-1)
-    total = prior_concentration.sum()
-    if total < CANCELS_FROM:
-        return drift - log_partition(concentration) + prior_constant
-    # Under a strong prior the two log partition functions would cancel.
-    of_total = log_gamma_rise(total, rise.sum(axis=-1))
-    return drift - log_gamma_rise(prior_concentration, rise).sum(axis=-1) + of_total
+    total = concentration.sum(axis=-1, keepdims=True)
+    shapes = np.concatenate([concentration, total], axis=-1)
+    digammas = digamma(shapes)
+    mean_log = digammas[..., :-1] - digammas[..., -1:]
+    rise, prior_total = concentration - prior_concentration, prior_concentration.sum()
+    terms = rise * mean_log
+    if prior_total >= CANCELS_FROM:  # The two log partition functions would cancel.
+        of_total = log_gamma_rise(prior_total, rise.sum(axis=-1))
+        return mean_log, (terms - log_gamma_rise(prior_concentration, rise)).sum(axis=-1) + of_total
+    if total.max() >= _SUBTRACTED_BELOW:
+        return mean_log, terms.sum(axis=-1) - log_partition(concentration) + prior_constant
+    log_gammas = gammaln(shapes)
+    terms -= log_gammas[..., :-1]
+    return mean_log, terms.sum(axis=-1) + (log_gammas[..., -1] + prior_constant)

@@ -60,7 +60,7 @@ def log_gamma_rise(start, rise):
     rise : array (...), above ``-start``
     """
     end = start + rise
-    if start.max() < CANCELS_FROM:
+    if start.max(initial=0.0) < CANCELS_FROM:
         return gammaln(end) - gammaln(start)
     leading = (start - 0.5) * np.log1p(rise / start) + rise * (np.log(end) - 1.0)
     return leading + stirling_remainder(end) - stirling_remainder(start)
@@ -406,3 +406,9 @@ def beta_size(a, b, logit_variance):
         slope = (own_a * polygamma(2, own_a) + own_b * polygamma(2, own_b)) / variance
         log_size -= np.log(variance / logit_variance) / slope
     return np.exp(log_size)
+
+
+def log_gamma_draws(shapes, generator):
+    """Logarithms of drawn gamma variables of rate one, also where these underflow: (...) -> (...)."""
+    log_gammas = np.log(generator.standard_gamma(shapes + 1.0))
+    return log_gammas + np.log1p(-generator.random(shapes.shape)) / shapes

@@ -119,9 +119,9 @@ def log_evidence_(mixture) -> float:
     The lower bound falls short of the evidence, by more where more is unknown: labels of rows between
     clusters, and missing values. To second order the gap is ``-log det(S) / 2``, with S the observed
     information in units of the complete one. Prefer this number to compare models that differ in how much
-    is unknown, such as numbers of components for rows with holes: with 5 to 40 % of 3000 values missing,
-    the bound was 1 to 8 nats below the evidence, and this number within 0.01. Prefer `lower_bound_` where
-    a guarantee is needed, since this number may be above the evidence; and `log_evidence_bound` of
+    is unknown, such as numbers of components for rows with missing values: with 5 to 40 % of 3000 values
+    missing, the bound was 1 to 8 nats below the evidence, and this number within 0.01. Prefer `lower_bound_`
+    where a guarantee is needed, since this number may be above the evidence; and `log_evidence_bound` of
     :meth:`posterior_check` where rows are few or clusters overlap so much that posteriors are skew.
 
     Like the bound, it is that of one labelling of the components, by a formula; `log_evidence` of
@@ -162,9 +162,9 @@ def log_evidence_(mixture) -> float:
 def posterior_covariance_(mixture) -> NDArray[np.float64]:
     """Posterior covariance of theta by linear response, shape (D, D), in products of the units of theta.
 
-    Equation 11 of the paper. Under joint factors the variance of a mean includes the excess of
-    its Student t over the normal, where that is finite (``degrees_of_freedom_ > n_features + 1``).
-    Computed at first access and kept: the array is read-only.
+    Equation 11 of the paper. Under joint factors the variance of a mean includes the excess of its Student t
+    over the normal, where that is finite (``degrees_of_freedom_ > n_features + 1``). Computed at first access
+    and kept: the array is read-only.
 
     Raises
     ------
@@ -339,7 +339,7 @@ def noise_weight_std_(mixture) -> float:
         As `posterior_covariance_`.
     """
     uncertainty = mixture._uncertainty
-    if not uncertainty.fitted.structure.has_background:
+    if not uncertainty.fitted.structure.has_noise_component:
         raise AttributeError("noise_weight_std_ belongs to a fit with noise: pass noise=True, and fit.")
     return uncertainty.std("weights")[-1]
 

@@ -112,7 +112,7 @@ class Fitted(ABC):
     arrays : dict, the read-only arrays that the fit reports, by name
     model : dict, what is to be the same in mixtures whose lower bounds are compared, by parameter
     described_by : tuple of str, the estimator's attributes that describe it
-    prior_numbers : dict, numbers or arrays of the prior by argument
+    hyperparameters : dict, numbers or arrays of the prior by argument
     least_prior_factors : dict, by which arguments of the prior must be multiplied at least to be valid;
         zero, where there is none
     """
@@ -124,7 +124,7 @@ class Fitted(ABC):
     arrays: dict
     model: dict
     described_by: tuple
-    prior_numbers: Any
+    hyperparameters: Any
     least_prior_factors: Any = MappingProxyType({})
 
     @abstractmethod
@@ -322,7 +322,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             warn_caller(" ".join(self._column_notes))
 
     def _given_rows(self, X, sample_weight, fitted):
-        """Rows that a user has passed, as `rows.given_rows` makes them, in the frame of a mixture."""
+        """Rows that a user has passed (`rows.given_rows`), measured from the origin of a mixture."""
         require_rows_first(X)
         return given_rows(self, X, sample_weight, fitted.origin)
 
@@ -769,7 +769,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             * mean, sd: posterior mean and standard deviation (with few rows the mean of a covariance is above
               `covariances_`); by 'sandwich' and 'bootstrap', the estimate and its standard error.
             * mean_field_sd: the standard deviation under q itself; ratio: sd over this one.
-            * lower, upper: ends of the central interval, within the parameter's range.
+            * lower, upper: limits of the central interval, within the parameter's range.
 
             It is displayed rounded; its numbers have all digits. ``summary.attrs`` has what is said above and
             below: "fit" describes the fit, "note" says how good the table is, "prior" whether the prior
@@ -1521,11 +1521,12 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         -------
         influence : ndarray or Dask array of shape (n_samples, ..., n_features) or (n_samples, ...)
             The dots are the shape of the attribute, of weights and log weights (n_components,), with `noise`
-            one more, whose last entry is for noise; 'location' has the last axis, of the coordinates of the
-            row. In units of the target, per unit of X ('location') or per row ('weight'): exact derivatives
-            of the fit (Equation 14 of the paper, corrected), without refitting. The influence of the location
-            of a missing value is NaN. Minus the weight influence is the effect of deleting the row, to first
-            order (one-step deletion). The prior is held fixed, also where its defaults came from X.
+            one more, whose last entry is for noise; 'location' has one axis more, the last, of the features
+            of the row. In units of the target, per unit of X ('location') or per row ('weight'): exact
+            derivatives of the fit (Equation 14 of the paper, corrected), without refitting. The influence of
+            the location of a missing value is NaN. Minus the weight influence is the effect of deleting the
+            row, to first order (one-step deletion). The prior is held fixed, also where its defaults came
+            from X.
 
         Raises
         ------
@@ -1585,7 +1586,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             return influence_of_rows(rows, functions, perturb, entries, out, tracked)
 
     def _of_groups(self, method, function, X, sample_weight, groups):
-        """``function(rows, uncertainty, groups=..., tracked=...)`` of rows that count, under a name."""
+        """``function(rows, uncertainty, groups=..., tracked=...)`` of rows of positive weight, by name."""
         if groups is None:
             raise ValueError("sample_weight goes with groups, whose rows it weights: pass groups.")
         uncertainty = self._uncertainty

@@ -15,12 +15,12 @@ from sklearn_lrvb.family_mixture.targets import ClassTargets
 from sklearn_lrvb.gaussian.answers.targets import GaussianTargets
 from sklearn_lrvb.gaussian.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian.model import GAUSSIAN
-from sklearn_lrvb.gaussian.posterior.background import Background
 from sklearn_lrvb.gaussian.posterior.hand_set_densities import HandSetDensities
 from sklearn_lrvb.gaussian.posterior.mixture_prior import MixturePrior
+from sklearn_lrvb.gaussian.posterior.noise_component import NoiseComponent
 from sklearn_lrvb.gaussian.posterior.tails import StudentTails
 from sklearn_lrvb.gaussian.posterior.variational_posterior import VariationalPosterior
-from sklearn_lrvb.mixture.weight_priors import WEIGHT_PRIORS, DirichletWeights, WeightsWithBackground
+from sklearn_lrvb.mixture.weight_priors import WEIGHT_PRIORS, DirichletWeights, WeightsWithNoise
 from sklearn_lrvb.symmetric_matrices import round_off, scaled_to_unit_diagonal, symmetrized
 
 # The constructor's parameters on which the meaning of the arrays depends. Their values at the fit hold until
@@ -69,7 +69,7 @@ def density_arrays(model):
 
 
 # What a `VariationalPosterior` is made of, between its prior and its tails.
-_POSTERIOR_FIELDS = ("counts", "centred_means", "covariance_cholesky", "background_counts", "scale_sums")
+_POSTERIOR_FIELDS = ("counts", "centred_means", "covariance_cholesky", "noise_component_counts", "scale_sums")
 
 _ROUNDING_OF_WEIGHTS = 1e-5  # Largest error of the sum of weights that were set by hand, in float32.
 
@@ -130,17 +130,17 @@ class FittedGaussian(Fitted):
             arrays["tails_"] = posterior.tails.nu if structure.tails_shape else posterior.tails.nu[0]
         if posterior.tails is None or posterior.tails.nu.min() > 2.0:  # Otherwise there are none.
             arrays["covariances_"] = targets["covariances"].value()
-        if structure.has_background:
+        if structure.has_noise_component:
             arrays["noise_weight_"] = noise_weight[0]
-            arrays["noise_concentration_"] = prior.weights.of_background(posterior.label_counts)
-            arrays["noise_log_density_"] = posterior.background.log_density
+            arrays["noise_concentration_"] = prior.weights.of_noise_component(posterior.label_counts)
+            arrays["noise_log_density_"] = posterior.noise_component.log_density
         return {name: read_only(arrays[name]) for name in FIT_ARRAYS if name in arrays}
 
     def at(self, posterior, path):
         return FittedGaussian(posterior, self.origin, self.model, path)
 
     @property
-    def prior_numbers(self):
+    def hyperparameters(self):
         return {name: np.asarray(self.arrays[f"{name}_"]) for name in PRIOR_ARGUMENTS}
 
     @property
@@ -177,7 +177,7 @@ class FittedGaussian(Fitted):
             independent=model["factorization"] == "independent",
             reg_covar=float(model["reg_covar"]),
             resolution=state["resolution"],
-            background=_background(arrays, structure),
+            noise_component=_noise_component(arrays, structure),
             tails=_tails(state["nu"], structure),
         )
         posterior = VariationalPosterior(prior, *(state[name] for name in _POSTERIOR_FIELDS), prior.tails)
@@ -193,7 +193,7 @@ def _structure_and_weights(model, n_components, n_features, prior_concentration)
     kind = DirichletWeights if is_flat else WEIGHT_PRIORS[model["weight_concentration_prior_type"]]
     weights, parts = kind(prior_concentration, n_components), optional_parts(model, n_components)
     structure = COVARIANCE_STRUCTURES[model["covariance_type"]](n_components, n_features, parts)
-    return structure, WeightsWithBackground(weights) if parts.has_background else weights
+    return structure, WeightsWithNoise(weights) if parts.has_noise_component else weights
 
 
 def _tails(nu, structure):
@@ -203,12 +203,12 @@ def _tails(nu, structure):
     return StudentTails(np.array(np.broadcast_to(nu, structure.n_components)), structure.n_tails)
 
 
-def _background(arrays, structure):
-    """The Background that arrays describe, dict by name; or None."""
-    if not structure.has_background:
+def _noise_component(arrays, structure):
+    """The NoiseComponent that arrays describe, dict by name; or None."""
+    if not structure.has_noise_component:
         return None
     covariance = np.reshape(arrays["covariance_prior_"], structure.identity.shape)
-    return Background(float(arrays["noise_log_density_"]), covariance)
+    return NoiseComponent(float(arrays["noise_log_density_"]), covariance)
 
 
 def mixture_of_arrays(estimator, model):
@@ -251,7 +251,7 @@ def mixture_of_arrays(estimator, model):
             expected(*(arrays[name] for name in names if "concentration" in name))
             for expected in (weights.expected_log_at, weights.expected_log_shares_at)
         ),
-        _background(arrays, structure),
+        _noise_component(arrays, structure),
         _tails(arrays.get("tails_"), structure),
     )
     return FittedGaussian(densities, origin, model, arrays={})
@@ -266,7 +266,7 @@ def _require_mixture(arrays, structure, weights, covariance_type):
         "degrees_of_freedom_": (by_group, structure.wisharts.block_size - 1),
         "precisions_cholesky_": ((*by_group, *structure.prior_shape), 0.0),
     }
-    if structure.has_background:
+    if structure.has_noise_component:
         wanted |= {
             "noise_concentration_": ((2,), 0.0),
             "noise_log_density_": ((), -np.inf),
@@ -348,7 +348,7 @@ def arrays_to_sample(estimator, structure):
     """
     means = checked_array(estimator, "means_")
     weights = checked_array(estimator, "weights_", means.shape[:1])
-    noise_weight = checked_array(estimator, "noise_weight_", ()) if structure.has_background else 0.0
+    noise_weight = checked_array(estimator, "noise_weight_", ()) if structure.has_noise_component else 0.0
     name = "scales_" if structure.has_scales else "covariances_"
     covariances = structure.by_group(checked_array(estimator, name, np.shape(estimator.precisions_cholesky_)))
     if weights.min() < 0.0:
@@ -358,7 +358,7 @@ def arrays_to_sample(estimator, structure):
     if abs(weights.sum() + noise_weight - 1.0) > _ROUNDING_OF_WEIGHTS or not 0.0 <= noise_weight < 1.0:
         raise ValueError(
             f"weights_ and noise_weight_ must sum to one, but sum to {weights.sum():g} and {noise_weight:g}."
-            if structure.has_background
+            if structure.has_noise_component
             else f"weights_ must sum to one, but sum to {weights.sum():g}."
         )
     least = covariances.min(axis=-1)
@@ -410,9 +410,9 @@ class FittedClasses(Fitted):
         return {"columns": described}
 
     @property
-    def prior_numbers(self):
+    def hyperparameters(self):
         prior = self.posterior.prior
-        return {name: prior.number(name) for name in prior.numbers}
+        return {name: prior.hyperparameter(name) for name in prior.hyperparameters}
 
     def to_state(self):
         return self.posterior, self.columns, self.path

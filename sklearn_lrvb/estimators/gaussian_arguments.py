@@ -20,16 +20,16 @@ from sklearn_lrvb.gaussian.covariance_structures.structures import OptionalParts
 from sklearn_lrvb.gaussian.fitting.core import core_of, has_core
 from sklearn_lrvb.gaussian.fitting.noise_density import default_log_density
 from sklearn_lrvb.gaussian.model import GAUSSIAN
-from sklearn_lrvb.gaussian.posterior.background import Background
 from sklearn_lrvb.gaussian.posterior.degenerate_components import ILL_DEFINED_COVARIANCE
 from sklearn_lrvb.gaussian.posterior.mixture_prior import MixturePrior
+from sklearn_lrvb.gaussian.posterior.noise_component import NoiseComponent
 from sklearn_lrvb.gaussian.posterior.tails import NU_AT_START, StudentTails
 from sklearn_lrvb.mixture.model import occupied
 from sklearn_lrvb.mixture.moves import Moves
 from sklearn_lrvb.mixture.weight_priors import (
     WEIGHT_PRIORS,
     DirichletWeights,
-    WeightsWithBackground,
+    WeightsWithNoise,
     require_countable,
 )
 from sklearn_lrvb.rows import RowBlock, is_dask
@@ -75,20 +75,20 @@ def check_rows(rows, names, n_components):
 
     Parameters
     ----------
-    rows : Rows that count
+    rows : Rows of positive weight
     names : array of str or None, of the columns
     n_components : int, least number of rows
     """
     require_countable(rows)
     X = rows.X
-    if rows.has_holes:
+    if rows.has_missing:
         empty = np.flatnonzero(rows.seen_weight == 0)
         if empty.size:
             raise ValueError(
-                f"X has {empty.size} column(s) without any value in the rows that count: "
+                f"X has {empty.size} column(s) without any value in the rows of positive weight: "
                 f"{named(empty, names)}. Drop them: nothing can be said about them."
             )
-    if rows.has_holes or not rows.is_in_memory:
+    if rows.has_missing or not rows.is_in_memory:
         X = np.stack(rows.ranges())
     if X.dtype != np.float32 and max(X.max(), -X.min()) > LARGEST_VALUE:  # float32 ends at 3e38.
         largest = np.maximum(X.max(axis=0), -X.min(axis=0))
@@ -218,7 +218,7 @@ def resolve_prior(estimator, rows, completion=None, core=None):
     estimator : LRVBGaussianMixture
     rows : Rows
     completion : Completion or None, default=None
-        That of rows with holes, whose mean and covariance are then the defaults.
+        That of rows with missing values, whose mean and covariance are then the defaults.
     core : Core or None, default=None
         Of rows that may have outliers. Its mean and covariance are the defaults with noise, and with tails
         where some rows are so far out that they would rule those of all rows.
@@ -247,7 +247,7 @@ def resolve_prior(estimator, rows, completion=None, core=None):
             "The parameter 'degrees_of_freedom_prior' should be greater than "
             f"{n_features - 1}, but got {degrees_of_freedom:.3f}."
         )
-    robust = core if core is not None and (parts.has_background or core.is_far_exceeded) else None
+    robust = core if core is not None and (parts.has_noise_component or core.is_far_exceeded) else None
     if estimator.mean_prior is None:
         mean = np.zeros(n_features) if completion is None else completion.mean
         mean = mean if robust is None else robust.mean
@@ -264,11 +264,11 @@ def resolve_prior(estimator, rows, completion=None, core=None):
     else:
         covariance, ridge = _given_covariance(estimator, structure), 0.0
     weights = WEIGHT_PRIORS[estimator.weight_concentration_prior_type](concentration, n_components)
-    background = None
-    if parts.has_background:
+    noise_component = None
+    if parts.has_noise_component:
         log_density = _log_density_of_noise(estimator.noise, core, structure, reg_covar)
-        background = Background(log_density, covariance)
-        weights = WeightsWithBackground(weights)
+        noise_component = NoiseComponent(log_density, covariance)
+        weights = WeightsWithNoise(weights)
     return MixturePrior(
         model=GAUSSIAN,
         weights=weights,
@@ -282,7 +282,7 @@ def resolve_prior(estimator, rows, completion=None, core=None):
         resolution=np.zeros(n_features),
         ridge=ridge,
         tails=tails,
-        background=background,
+        noise_component=noise_component,
     )
 
 
@@ -332,7 +332,7 @@ def _flat_prior(estimator, structure, rows):
             f"prior='flat' has no hyperparameters, but {', '.join(given)} "
             f"{'is' if len(given) == 1 else 'are'} set: leave at None, or use prior='conjugate'."
         )
-    if structure.is_matrix and rows.has_holes:
+    if structure.is_matrix and rows.has_missing:
         apart = np.argwhere(np.triu(rows.total(_pairs_seen_in_block) == 0))
         if len(apart):
             others = f", nor {len(apart) - 1} other pairs" if len(apart) > 1 else ""
@@ -484,7 +484,7 @@ def resolve_moves(estimator):
 def _obstacle(estimator):
     """The reason why there can be no moves, and its remedy; None where there can be moves."""
     if estimator.solver != "newton":
-        return f"solver={estimator.solver!r} makes sweeps alone", "Use solver='newton'"
+        return f"solver={estimator.solver!r} makes plain iterations alone", "Use solver='newton'"
     if estimator.prior == "flat":
         return "an empty component has no posterior under prior='flat'", "Use prior='conjugate'"
     if not (isinstance(estimator.init_params, str) or callable(estimator.init_params)):
@@ -507,8 +507,8 @@ _SUM_TOLERANCE = 1e-5
 def given_responsibilities(given, rows, init_params, structure, random_state=None, completion=None):
     """Responsibilities that a user has passed, or that a user's function makes: array (n_samples, K or L).
 
-    A function gets arrays without the rows that do not count and without holes, but rows in parts as they are
-    given. An array on Dask stays there.
+    A function gets arrays without the rows that do not count and without missing values, but rows in parts as
+    they are given. An array on Dask stays there.
 
     Parameters
     ----------
@@ -516,7 +516,7 @@ def given_responsibilities(given, rows, init_params, structure, random_state=Non
     init_params : array-like with a row for every given row, or callable
     structure : CovarianceStructure
     random_state : of the fit
-    completion : Completion of rows with holes; else None
+    completion : Completion of rows with missing values; else None
     """
     n_components = structure.n_components
     made, source = init_params, "init_params"
@@ -613,15 +613,14 @@ def _n_bad_responsibilities(block, responsibilities):
 def require_clusters(posterior):
     """Raise ValueError where noise has all rows, and no component holds any."""
     structure = posterior.structure
-    if structure.has_background and not occupied(posterior.counts).any():
+    if structure.has_noise_component and not occupied(posterior.counts).any():
         of_many_columns = (
             " (c) With many columns for few rows the default covariance_prior is narrow: pass a larger one, "
             "covariance_prior=X.shape[1] * X.var(axis=0)."
         )
         raise ValueError(
-            f"All rows are noise: its log density of {posterior.background.log_density:.4g} is higher than "
-            "that of any cluster, and no component holds rows. Rows that are spread evenly over their range "
-            "have no clusters. (a) Pass a lower log density as noise, below this number. (b) Use noise=None."
-            + of_many_columns
-            * (not structure.is_matrix and len(structure.prior_shape) == 1)
+            f"All rows are noise: its log density of {posterior.noise_component.log_density:.4g} is higher "
+            "than that of any cluster, and no component holds rows. Rows that are spread evenly over their "
+            "range have no clusters. (a) Pass a lower log density as noise, below this number. (b) Use "
+            "noise=None." + of_many_columns * (not structure.is_matrix and len(structure.prior_shape) == 1)
         )

@@ -57,18 +57,18 @@ from sklearn_lrvb.gaussian.answers.doubtful_columns import notes_of_columns
 from sklearn_lrvb.gaussian.answers.imputation import imputation_deviations, imputed
 from sklearn_lrvb.gaussian.answers.prior_sensitivity import prior_sensitivity
 from sklearn_lrvb.gaussian.covariance_structures import COVARIANCE_STRUCTURES
+from sklearn_lrvb.gaussian.fitting.completion import Completion
 from sklearn_lrvb.gaussian.fitting.far_out import rules_of_far_out
 from sklearn_lrvb.gaussian.fitting.noise_cost import costly_noise
 from sklearn_lrvb.gaussian.fitting.row_span import AscentInSpan, RowSpan
 from sklearn_lrvb.gaussian.fitting.starts import (
     STANDARDIZED_KMEANS,
-    Completion,
     Starts,
     kinds_of_starts,
     starting_responsibilities,
 )
 from sklearn_lrvb.gaussian.model import GAUSSIAN
-from sklearn_lrvb.gaussian.sampling.likelihood import imputations
+from sklearn_lrvb.gaussian.sampling.missing_values import imputations
 from sklearn_lrvb.mixture.ascent import Ascent
 from sklearn_lrvb.mixture.model import DegenerateComponentError, occupied
 from sklearn_lrvb.mixture.multi_start import MultiStart
@@ -110,7 +110,7 @@ class LRVBGaussianMixture(BayesianMixture):
 
     tol : float, default=1e-3
         The fit stops when no more than `tol` of the lower bound is still to be gained, in nats (units of
-        natural log probability); with ``solver="coordinate_ascent"`` when the last sweep gained less.
+        natural log probability); with ``solver="coordinate_ascent"`` when the last iteration gained less.
 
     reg_covar : float, default=1e-6
         Variance of known noise on every coordinate, non-negative, in squared units of X. A fit warns where
@@ -175,8 +175,8 @@ class LRVBGaussianMixture(BayesianMixture):
         q(mu_k, Lambda_k), as in scikit-learn, or q(mu_k) q(Lambda_k), as in the paper.
 
     solver : {'newton', 'coordinate_ascent'}, default='newton'
-        'newton': accelerated sweeps and Newton steps, to the optimum. 'coordinate_ascent': sweeps alone,
-        scikit-learn's algorithm and stopping rule.
+        'newton': accelerated iterations and Newton steps, to the optimum. 'coordinate_ascent': iterations
+        alone, scikit-learn's algorithm and stopping rule.
 
     moves : {'auto', 'merge', 'search'} or None, default='auto'
         Moves between optima, each made only where it raises the lower bound. 'auto' merges or deletes
@@ -568,15 +568,15 @@ class LRVBGaussianMixture(BayesianMixture):
             counted = given.counted()
             check_rows(counted, features.get("feature_names_in_"), self.n_components)
             rows = counted.around_mean()
-            completion = Completion(rows, needs_covariances(self), GAUSSIAN) if rows.has_holes else None
+            completion = Completion(rows, needs_covariances(self), GAUSSIAN) if rows.has_missing else None
             core = core_of_outlying_rows(self, rows, completion)
             prior = resolve_prior(self, rows, completion, core)
             starts = self._starts(initial_posterior, given, rows, prior, completion, core)
             span = RowSpan.if_smaller(rows, prior)
             if span is None:
-                ascent = Ascent(rows, self.tol, self.max_iter)
+                ascent = Ascent(rows.centred_once(), self.tol, self.max_iter)
             else:
-                ascent = AscentInSpan(span.rows, self.tol, self.max_iter, span=span)
+                ascent = AscentInSpan(span.rows.centred_once(), self.tol, self.max_iter, span=span)
 
             def attributes_of(fit):
                 fit = ascent.ended(fit)
@@ -628,9 +628,9 @@ class LRVBGaussianMixture(BayesianMixture):
         ----------
         initial_posterior : callable (rows, prior) -> VariationalPosterior; None for what the arguments say
         given : rows as the user has passed them (`given_rows`)
-        rows : Rows, the rows that count
+        rows : Rows, the rows of positive weight
         prior : MixturePrior
-        completion : Completion of rows with holes, or None
+        completion : Completion of rows with missing values, or None
         core : Core of the rows where there may be outliers, or None
 
         Returns
@@ -649,7 +649,7 @@ class LRVBGaussianMixture(BayesianMixture):
         is_named = isinstance(init_params, str)
         rules = [None]
         if is_named and core is not None:
-            rules = rules_of_far_out(rows, n_components, core, prior.structure.parts.has_background)
+            rules = rules_of_far_out(rows, n_components, core, prior.structure.parts.has_noise_component)
 
         def drawn(kind, aside, random_state, ascent):
             if aside is not None:
@@ -791,7 +791,7 @@ class LRVBGaussianMixture(BayesianMixture):
     def _without_prior(self, X, sample_weight):
         """The fit of the components that hold rows under a flat prior, from where this fit ended."""
         posterior = self._fitted.posterior
-        if posterior.structure.has_background:
+        if posterior.structure.has_noise_component:
             raise ValueError(
                 "aic and bic compare maxima of the likelihood, without the prior, and with noise there is "
                 "none. Compare lower_bound_, or ask number_of_clusters."
@@ -1079,7 +1079,7 @@ class LRVBGaussianMixture(BayesianMixture):
         target: str | Sequence[str] = ("weights", "means", "precisions"),
         min_count: float = 0.0,
     ) -> pd.DataFrame:
-        """Share of the information on every parameter that is missing: to unknown labels, and to holes in X.
+        """Share of the information on every parameter that is missing: to unknown labels and missing values.
 
         With `tails` the unknown scales of the rows are counted with the labels.
 
@@ -1108,7 +1108,7 @@ class LRVBGaussianMixture(BayesianMixture):
               if the component (with `tails` also the scale) of every row and all values were known: 0.2 says
               that error bars are as wide as those from complete data with a fifth fewer rows.
             * to_labels, to_holes: its two parts. The first is lost to labels alone (with `tails` to labels
-              and scales, also where there is one component), the second is what holes add to that.
+              and scales, also where there is one component), the second is what missing values add to that.
 
         Raises
         ------
@@ -1254,10 +1254,10 @@ class LRVBGaussianMixture(BayesianMixture):
               an entry by the sum of the gradient times the change.
 
             Exact derivatives of the fit, the response of the responsibilities included, without refitting. X,
-            the densities of noise (also of rows with holes, whose ratios follow from `covariance_prior`)
-            and the other hyperparameters are held fixed, also where their defaults came from X;
-            'weight_concentration_prior' sets the prior of the weight of noise too. (Theory page "Influence",
-            sensitivity to the prior.)
+            the densities of noise (also of rows with missing values, whose ratios follow from
+            `covariance_prior`) and the other hyperparameters are held fixed, also where their defaults came
+            from X; 'weight_concentration_prior' sets the prior of the weight of noise too. (Theory page
+            "Influence", sensitivity to the prior.)
 
         Raises
         ------
@@ -1294,7 +1294,7 @@ class LRVBGaussianMixture(BayesianMixture):
         by_component = () if structure.shares_precision else ("component",)
         of_precisions = (*by_component, *("feature", "other_feature")[: len(structure.prior_shape)])
         axes = {
-            "weights": ("label",) if structure.has_background else ("component",),
+            "weights": ("label",) if structure.has_noise_component else ("component",),
             "means": ("component", "feature"),
             "precisions": of_precisions,
             "covariances": of_precisions,
@@ -1302,7 +1302,7 @@ class LRVBGaussianMixture(BayesianMixture):
             "tails": ("component",) * len(structure.tails_shape),
         }
         coords = {"component": np.arange(structure.n_components), "feature": self._feature_names}
-        if structure.has_background:
+        if structure.has_noise_component:
             coords["label"] = [*map(str, coords["component"]), "noise"]
         if "other_feature" in of_precisions:
             coords["other_feature"] = self._feature_names

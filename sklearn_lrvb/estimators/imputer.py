@@ -90,7 +90,7 @@ class MixtureImputer(TransformerMixin, BaseEstimator):
     -----
     Values have to be missing at random. Standardize columns first, as for KNNImputer (scikit-learn's scalers
     pass missing values through). Statistics of filled columns are biased, as with every single imputation: to
-    estimate from rows with holes, fit the mixture to them as they are. (Guide "Missing values".)
+    estimate from rows with missing values, fit the mixture to them as they are. (Guide "Missing values".)
 
     Examples
     --------

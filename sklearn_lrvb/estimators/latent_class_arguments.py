@@ -5,7 +5,7 @@ import functools
 import numpy as np
 from sklearn.utils import check_array
 
-from sklearn_lrvb.family_mixture.frames import values_of
+from sklearn_lrvb.family_mixture.coordinates import values_of
 from sklearn_lrvb.family_mixture.model import FAMILY_MIXTURE
 from sklearn_lrvb.family_mixture.prior import ClassPrior
 from sklearn_lrvb.mixture.weight_priors import DirichletWeights, require_countable
@@ -72,13 +72,13 @@ def require_classes(rows, n_components):
 
 
 def given_responsibilities(init_params, n_components, kept):
-    """Responsibilities that a user has passed, of the rows that count: (n, K).
+    """Responsibilities that a user has passed, of the rows of positive weight: (n, K).
 
     Parameters
     ----------
     init_params : array-like of shape (n_samples, K)
     n_components : int, K
-    kept : bool array (n_samples,), the rows that count
+    kept : bool array (n_samples,), the rows of positive weight
 
     Raises
     ------

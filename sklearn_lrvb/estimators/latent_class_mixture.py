@@ -38,8 +38,8 @@ from sklearn_lrvb.estimators.latent_class_rows import (
 )
 from sklearn_lrvb.estimators.maximum_likelihood import maximum_log_likelihood
 from sklearn_lrvb.family_mixture.posterior import Sums
-from sklearn_lrvb.family_mixture.prior_moves import prior_sensitivity
-from sklearn_lrvb.family_mixture.starts import SAMPLE_ROWS, Starts, kinds_of_starts
+from sklearn_lrvb.family_mixture.prior_changes import prior_sensitivity
+from sklearn_lrvb.family_mixture.starts import SAMPLE_ROWS, StartingResponsibilities, kinds_of_starts
 from sklearn_lrvb.family_mixture.targets import names_in_draws
 from sklearn_lrvb.mixed_tables.decoding import completed_table
 from sklearn_lrvb.mixed_tables.given_tables import described_table, rows_of_table
@@ -59,7 +59,7 @@ class LRVBLatentClassMixture(BayesianMixture):
     """Latent classes of the rows of a table with numbers, categories and counts, with calibrated uncertainty.
 
     Latent class analysis (categories), latent profile analysis (numbers), and both at once: every row has a
-    hidden class, and given the class its columns are independent. The model is Bayesian, fitted by mean-field
+    latent class, and given the class its columns are independent. The model is Bayesian, fitted by mean-field
     variational Bayes to its optimum. From the one fit it gives error bars of weights and of what describes
     each class by linear response (LRVB), and the influence of every row. Values may be missing anywhere.
 
@@ -108,13 +108,14 @@ class LRVBLatentClassMixture(BayesianMixture):
 
     tol : float, default=1e-3
         The fit stops when no more than `tol` of the lower bound is still to be gained, in nats; with
-        ``solver="coordinate_ascent"`` when the last sweep gained less.
+        ``solver="coordinate_ascent"`` when the last iteration gained less.
 
     max_iter : int, default=1000
         Largest number of steps of a start.
 
     solver : {'newton', 'coordinate_ascent'}, default='newton'
-        'newton': accelerated sweeps and Newton steps, to the optimum. 'coordinate_ascent': sweeps alone.
+        'newton': accelerated iterations and Newton steps, to the optimum. 'coordinate_ascent': iterations
+        alone.
 
     moves : {'search', 'auto', 'merge'} or None, default='search'
         Moves between optima, each made only where it raises the lower bound. 'auto' merges or deletes classes
@@ -429,7 +430,7 @@ class LRVBLatentClassMixture(BayesianMixture):
             kinds_of_starts(self.init_params, self.n_init),
         )
         kinds = kinds[:1] if self.n_components == 1 else kinds
-        centers = Starts(rows, columns.columns, self.n_components)
+        centers = StartingResponsibilities(rows, columns.columns, self.n_components)
 
         def drawn(kind, ascent):
             return ascent.start_from(centers.responsibilities(kind, random_state), prior)
@@ -439,8 +440,8 @@ class LRVBLatentClassMixture(BayesianMixture):
     def _best_fit(self, starts, rows, task, attributes_of, optima):
         """The state with the highest lower bound over the starts, its classes by falling weight.
 
-        Of many rows, starts are compared and searches made on a sample of them, and the best optima go on
-        with all.
+        Of many rows, several starts are compared and searched from on a sample of them, and the best optima
+        go on with all.
         """
         is_newton, moves, search = self.solver == "newton", None, None
         if self.moves is not None and is_newton and self.n_components > 1:
@@ -681,7 +682,7 @@ class LRVBLatentClassMixture(BayesianMixture):
     def prior_sensitivity(
         self, target: str = "tables", per_std: bool = False
     ) -> dict[str, NDArray[np.float64]]:
-        """How the posterior means move with the numbers of the prior, without refitting.
+        """How the posterior means move with the hyperparameters, without refitting.
 
         Parameters
         ----------
@@ -779,6 +780,6 @@ class LRVBLatentClassMixture(BayesianMixture):
         if fitted.posterior.n_components == 1:
             return 1.0
         rows = self._given_rows(X, sample_weight, fitted).counted()
-        frames = fitted.posterior.model.frames(fitted.posterior)
-        known = rows.total(functools.partial(known_of_classes, frames))
+        coordinates = fitted.posterior.model.coordinates(fitted.posterior)
+        known = rows.total(functools.partial(known_of_classes, coordinates))
         return min(float(known / (rows.total_weight * np.log(fitted.posterior.n_components))), 1.0)

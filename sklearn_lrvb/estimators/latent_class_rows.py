@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from sklearn_lrvb.answers.single_values import note_of_single_values, sample_of, single_values
-from sklearn_lrvb.family_mixture.frames import values_of
+from sklearn_lrvb.family_mixture.coordinates import values_of
 from sklearn_lrvb.family_mixture.starts import distinct_rows
 from sklearn_lrvb.mixture.responsibilities import expect
 from sklearn_lrvb.rows.array_rows import rows_of_array
@@ -27,7 +27,7 @@ def joined_rows(rows, columns):
     X, weights = distinct_rows(rows.X, rows.sample_weight)
     if len(X) > _WORTH_JOINING * rows.n_samples:
         return rows
-    return rows_of_array(X, rows.origin, rows.n_jobs, weights, is_holed=False)
+    return rows_of_array(X, rows.origin, rows.n_jobs, weights, is_incomplete=False)
 
 
 def sampled_rows(posterior, counts, random_state):
@@ -51,8 +51,8 @@ def overdispersion(rows, posterior):
         if family.dispersion is None:
             continue
         means, variances, kurtosis = family.distribution(family.values(part)).stats("mvk")
-        frames = posterior.model.frames(posterior)
-        number, squares = rows.total(functools.partial(_squares, frames, family.places, means))
+        coordinates = posterior.model.coordinates(posterior)
+        number, squares = rows.total(functools.partial(_squares, coordinates, family.places, means))
         number = np.maximum(number, 1.0)
         ratio = squares / variances / number
         # Values of the family have a ratio of 1 with this variance, kurtosis being that beyond the normal's.
@@ -61,9 +61,9 @@ def overdispersion(rows, posterior):
     return found
 
 
-def _squares(frames, places, means, block):
+def _squares(coordinates, places, means, block):
     """How many values of a block are in each class, and their squared distances from means: (2, K, c)."""
-    values, r = values_of(block)[places], block.weighted(expect(frames, block).responsibilities)
+    values, r = values_of(block)[places], block.weighted(expect(coordinates, block).responsibilities)
     distances = np.nan_to_num(values - means[:, :, None])
     return np.stack([r @ ~np.isnan(values).T, np.einsum("kn,kcn->kc", r, np.square(distances))])
 
@@ -95,23 +95,23 @@ def notes_of_columns(rows, posterior, columns):
     )
 
 
-def known_of_classes(frames, block):
+def known_of_classes(coordinates, block):
     """Sum over a block's rows of log K less the entropy of their responsibilities, in nats."""
-    r = expect(frames, block).responsibilities
+    r = expect(coordinates, block).responsibilities
     return block.weighted(np.maximum(xlogy(r, len(r) * r).sum(axis=0), 0.0)).sum()
 
 
 def filled_rows(rows, posterior):
     """Rows with predictions of their missing values, (n, P), and how uncertain these are: zero elsewhere."""
-    function = functools.partial(_filled, posterior.model.frames(posterior))
+    function = functools.partial(_filled, posterior.model.coordinates(posterior))
     both = rows.each(function, (2, rows.n_features))
     return both[:, 0], both[:, 1]
 
 
-def _filled(frames, block):
+def _filled(coordinates, block):
     """(P, 2, n) of a block."""
-    values, posterior = values_of(block), frames.posterior
-    r, found = expect(frames, block).responsibilities, np.empty((*values.shape, 2))
+    values, posterior = values_of(block), coordinates.posterior
+    r, found = expect(coordinates, block).responsibilities, np.empty((*values.shape, 2))
     for family, part in zip(posterior.prior.families, posterior.parts, strict=True):
         found[family.places] = np.stack(family.filled(r, part), axis=-1)
     is_seen = ~np.isnan(values)

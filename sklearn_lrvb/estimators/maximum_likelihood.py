@@ -9,11 +9,11 @@ import numpy as np
 from scipy.special import logsumexp
 
 from sklearn_lrvb.caller_warnings import warn_caller
-from sklearn_lrvb.family_mixture.frames import values_of
+from sklearn_lrvb.family_mixture.coordinates import values_of
 from sklearn_lrvb.mixture.model import DegenerateComponentError
 
-_SMALL_GAIN = 1e-8  # EM stops when a sweep gains less, in nats.
-_MAX_SWEEPS = 5000
+_SMALL_GAIN = 1e-8  # EM stops when an iteration gains less, in nats.
+_MAX_ITERATIONS = 5000
 _LEAST_COUNT = 1e-300  # Weights may be zero, but their logarithms remain numbers.
 _LEAST_DEVIATION = 1e-4  # In units of the column's: sums of squares have few digits below.
 
@@ -33,7 +33,7 @@ def maximum_log_likelihood(rows, posterior, held):
         Where the likelihood has no maximum, as a standard deviation falls to zero.
     """
     prior, sums, before = posterior.prior, posterior.sums[held], -np.inf
-    for _ in range(_MAX_SWEEPS):
+    for _ in range(_MAX_ITERATIONS):
         function = functools.partial(_sums_of_block, prior, _statistics(prior, sums))
         log_likelihood, sums = rows.total(function)
         if log_likelihood - before < _SMALL_GAIN:
@@ -41,8 +41,8 @@ def maximum_log_likelihood(rows, posterior, held):
         before = log_likelihood
     else:
         warn_caller(
-            f"EM did not reach the maximum of the likelihood in {_MAX_SWEEPS} sweeps: aic and bic are too "
-            "large."
+            f"EM did not reach the maximum of the likelihood in {_MAX_ITERATIONS} iterations: aic and bic "
+            "are too large."
         )
     return float(log_likelihood)
 

@@ -36,7 +36,8 @@ from sklearn_lrvb.linear_response.observed_information import MAX_DENSE_SIZE
 from sklearn_lrvb.mixture.model import occupied
 from sklearn_lrvb.mixture.refit import ascended, with_one_more
 from sklearn_lrvb.rows import is_source, require_table
-from sklearn_lrvb.sampling.number_evidence import NumberEvidence, OptimumEvidence, optimum_evidence
+from sklearn_lrvb.sampling.number_evidence import NumberEvidence
+from sklearn_lrvb.sampling.optimum_evidence import OptimumEvidence, optimum_evidence
 from sklearn_lrvb.sampling.sampler import PosteriorSampler
 
 _MOST_STEPS = 1000  # Least `max_iter` of the fits: an unfinished one has neither error bars nor evidence.
@@ -571,8 +572,10 @@ def _missed(fits, numbers):
         if prior.flat:
             continue
         padded = posterior.padded(prior)
-        components = posterior.model.components(posterior)
-        reached = smaller.estimator.lower_bound_ - components.divergence_of_padding(padded)
+        own_divergence, divergence = (
+            each.divergences.total - each.divergences.weights for each in (posterior, padded)
+        )
+        reached = smaller.estimator.lower_bound_ + own_divergence - divergence
         reached += prior.weights.log_evidence(padded.label_counts)
         reached -= posterior.prior.weights.log_evidence(posterior.label_counts)
         if own.estimator.lower_bound_ < reached - _SAME_BOUND:

@@ -126,8 +126,8 @@ def _warn_of_other_rows(mixture, rows, counts, means):
     """Warn where rows are not those to which a BayesianGaussianMixture was fitted.
 
     After every M-step, converged or not, the counts of the components sum to the number of the rows, and
-    their means, with the prior's part taken out, to the sum of the rows. (Of rows with holes, which only a
-    twin of ours can have been fitted to, the second is not known.)
+    their means, with the prior's part taken out, to the sum of the rows. (Of rows with missing values, which
+    only a twin of ours can have been fitted to, the second is not known.)
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def _warn_of_other_rows(mixture, rows, counts, means):
     differs = ""
     if abs(n_fitted - n_rows) > _SAME_NUMBER * n_rows:
         differs = f"it counts {n_rows:.6g} rows, and bgm was fitted to {n_fitted:.6g}"
-    elif not rows.has_holes:
+    elif not rows.has_missing:
         of_prior = mixture.mean_precision_prior_
         centred = means - rows.origin
         shift = (of_prior + counts) @ centred - of_prior * len(counts) * (mixture.mean_prior_ - rows.origin)
@@ -193,7 +193,7 @@ def fitted_twin(estimator, fitted):
             "with covariance_type='diag', whose components have variances of their own, or with 'tied', "
             "which has correlations. (b) Use this mixture as it is: it has scikit-learn's methods."
         )
-    if fitted.structure.has_background:
+    if fitted.structure.has_noise_component:
         raise ValueError(
             "BayesianGaussianMixture has no noise component, and this fit has "
             f"noise={fitted.model['noise']!r}. (a) Convert a fit with noise=None to the rows that are no "

@@ -26,7 +26,7 @@ def tables_by_column(columns, target, values):
 
 
 def described_columns(columns):
-    """What the columns are: data frame of kinds and categories, with notes among its attributes."""
+    """What the columns are: data frame of types and categories, with notes among its attributes."""
     pd = required_pandas("columns_")
     frame = pd.DataFrame(
         {

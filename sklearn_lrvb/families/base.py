@@ -15,7 +15,7 @@ features; there may be axes before these. What is reported of a column in every 
 follows in the order in which it is needed:
 
 1. the class itself: what values its columns can have, and how it is made for some columns of a table;
-2. eight functions of values or sums, for fits, error bars, influence, leave-one-out, groups, and split and
+2. seven functions of values or sums, for fits, error bars, influence, leave-one-out, groups, and split and
    merge moves;
 3. what else is said of classes: changes of the prior, aic and bic, new rows and missing values;
 4. seven functions of scalars behind the parameters, for draws and the exact posterior.
@@ -44,6 +44,7 @@ class ColumnFamily(ABC):
     Attributes
     ----------
     places, units : as given
+    n_columns : int, c
     n_features : int, b, features of every column
     prior_values : dict, the hyperparameters by name
     """
@@ -67,14 +68,9 @@ class ColumnFamily(ABC):
     dispersion: tuple | None = None
 
     def __init__(self, places, units, *prior_values):
-        self.places = np.asarray(places, dtype=np.intp)
+        self.places, self.n_columns = np.asarray(places, dtype=np.intp), len(places)
         self.units = np.asarray(units, dtype=np.float64)
         self.prior_values = dict(zip(self.hyperparameters, map(float, prior_values), strict=True))
-
-    @property
-    def n_columns(self):
-        """c."""
-        return len(self.places)
 
     @classmethod
     @abstractmethod
@@ -111,20 +107,16 @@ class ColumnFamily(ABC):
         return 0.0
 
     @abstractmethod
-    def is_proper(self, sums):
-        """Whether there is a q with these sums: (K, c, b) -> bool (K, c)."""
-
-    @abstractmethod
     def expected(self, sums):
-        """E T: (K, c, b) -> (K, c, b)."""
-
-    @abstractmethod
-    def covariance_root(self, sums):
-        """A root Q of Cov_q(T) = Q Q': (K, c, b) -> (K, c, b, b)."""
+        """E T, NaN of columns that have no q with these sums: (K, c, b) -> (K, c, b)."""
 
     @abstractmethod
     def log_evidence(self, sums):
         """log of the integral of prior times exp(S.T): (K, c, b) -> (K, c)."""
+
+    @abstractmethod
+    def covariance_root(self, sums):
+        """A root Q of Cov_q(T) = Q Q': (K, c, b) -> (K, c, b, b)."""
 
     @abstractmethod
     def values(self, sums):

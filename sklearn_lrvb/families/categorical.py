@@ -1,7 +1,7 @@
 """Categories, with two values or more: probabilities with a symmetric Dirichlet prior."""
 
 import numpy as np
-from scipy.special import zeta
+from scipy.special import digamma, zeta
 
 from sklearn_lrvb.distributions import dirichlet
 from sklearn_lrvb.distributions.special_functions import beta_quantile
@@ -36,6 +36,7 @@ class CategoricalColumns(ColumnFamily):
     def __init__(self, places, n_categories, concentration):
         super().__init__(places, np.full(len(places), n_categories), concentration)
         self.n_features, self._concentration = n_categories, float(concentration)
+        self._identity = np.eye(n_categories)
         self._of_prior = dirichlet.log_partition(np.full(n_categories, self._concentration))
 
     @classmethod
@@ -47,26 +48,26 @@ class CategoricalColumns(ColumnFamily):
             return np.zeros((len(values), 1, values.shape[1]))
         return (values[:, None] == np.arange(self.n_features)[:, None]).astype(np.float64)
 
-    def is_proper(self, sums):
-        return (self._concentration + sums > 0.0).all(axis=-1)
+    def log_evidence(self, sums):
+        return dirichlet.log_partition(self._concentration + sums) - self._of_prior
 
     def expected(self, sums):
-        return dirichlet.expected_log(self._concentration + sums)
+        concentration = self._concentration + sums
+        expected = digamma(concentration) - digamma(concentration.sum(axis=-1, keepdims=True))
+        expected[(concentration <= 0.0).any(axis=-1)] = np.nan
+        return expected
 
     def covariance_root(self, sums):
-        # diag(d) - c 1 1' = D (I - c u u') D with D^2 = diag(d), u = 1/D; and I - c u u' = (I - a u u')^2.
+        # D D - c 1 1' = D (I - c u u') D with D = diag(d) and u = 1/d; and I - c u u' = (I - a u u')^2.
         concentration = self._concentration + sums
         if self.n_features == 1:
             return np.ones((*sums.shape, 1))
-        own, of_all = zeta(2.0, concentration), zeta(2.0, concentration.sum(axis=-1))
-        u = 1.0 / np.sqrt(own)
+        d, c = np.sqrt(zeta(2.0, concentration)), zeta(2.0, concentration.sum(axis=-1))
+        u = 1.0 / d
         squared = np.square(u).sum(axis=-1)
-        left = np.maximum(1.0 - of_all * squared, np.finfo(float).tiny)
-        factor = ((1.0 - np.sqrt(left)) / squared)[..., None, None]
-        return np.sqrt(own)[..., None] * (np.eye(self.n_features) - factor * u[..., None] * u[..., None, :])
-
-    def log_evidence(self, sums):
-        return dirichlet.log_partition(self._concentration + sums) - self._of_prior
+        a = (1.0 - np.sqrt(np.maximum(1.0 - c * squared, np.finfo(float).tiny))) / squared
+        # D (I - a u u') = D - a 1 u'.
+        return d[..., None] * self._identity - (a[..., None] * u)[..., None, :]
 
     def values(self, sums):
         concentration = self._concentration + sums
@@ -74,11 +75,11 @@ class CategoricalColumns(ColumnFamily):
 
     def jacobian(self, sums):
         total = (self._concentration + sums).sum(axis=-1)[..., None, None]
-        return (np.eye(self.n_features) - self.values(sums)[..., None]) / total
+        return (self._identity - self.values(sums)[..., None]) / total
 
     def covariance(self, sums):
         total, p = (self._concentration + sums).sum(axis=-1)[..., None, None], self.values(sums)
-        return (p[..., None] * np.eye(self.n_features) - p[..., None] * p[..., None, :]) / (total + 1.0)
+        return (p[..., None] * self._identity - p[..., None] * p[..., None, :]) / (total + 1.0)
 
     def effects_of_prior(self, sums, name):
         of_statistics = dirichlet.covariance_of_log(self._concentration + sums).sum(axis=-1)
@@ -102,7 +103,7 @@ class CategoricalColumns(ColumnFamily):
         own, later = np.moveaxis(zeta(2.0, sticks(concentration)), -1, 0)
         places = np.arange(self.n_features)
         after = places > places[:-1, None]
-        return np.eye(self.n_features)[:-1] * own[..., None] - after * later[..., None]
+        return self._identity[:-1] * own[..., None] - after * later[..., None]
 
     def statistics_of(self, scalars, sums):
         return log_probabilities(scalars)

@@ -66,20 +66,23 @@ class NumericColumns(NumberColumns):
 
     def _parameters(self, sums):
         """kappa, the mean, and shape and rate of tau: (K, c) each."""
-        (count, of_y, of_square), (kappa, shape, rate) = np.moveaxis(sums, -1, 0), self._prior
+        count, of_y, of_square = sums[..., 0], sums[..., 1], sums[..., 2]
+        kappa, shape, rate = self._prior
         kappa = kappa + count
         mean = of_y / kappa
-        return kappa, mean, shape + 0.5 * count, rate + 0.5 * (of_square - kappa * np.square(mean))
+        return kappa, mean, shape + 0.5 * count, rate + 0.5 * (of_square - mean * of_y)
 
-    def is_proper(self, sums):
+    def log_evidence(self, sums):
         kappa, _, shape, rate = self._parameters(sums)
-        return (kappa > 0.0) & (shape > 0.0) & (rate > 0.0)
+        return _log_partition(kappa, shape, rate) - self._of_prior
 
     def expected(self, sums):
         kappa, mean, shape, rate = self._parameters(sums)
         precision = shape / rate
         of_count = digamma(shape) - np.log(rate) - 1.0 / kappa - np.square(mean) * precision
-        return np.stack([0.5 * of_count, mean * precision, -0.5 * precision], axis=-1)
+        expected = np.stack([0.5 * of_count, mean * precision, -0.5 * precision], axis=-1)
+        expected[~((kappa > 0.0) & (shape > 0.0) & (rate > 0.0))] = np.nan
+        return expected
 
     def covariance_root(self, sums):
         # Of y less the mean of q, the first and the last statistic alone are correlated. The statistics of y
@@ -91,10 +94,6 @@ class NumericColumns(NumberColumns):
         root[..., 1, 1] = np.sqrt(shape / rate / kappa)
         root[..., 2, 2] = 0.5 * np.sqrt(shape) / rate
         return _shifts(mean) @ root
-
-    def log_evidence(self, sums):
-        kappa, _, shape, rate = self._parameters(sums)
-        return _log_partition(kappa, shape, rate) - self._of_prior
 
     def values(self, sums):
         means = self._means + self._deviations * self._parameters(sums)[1]

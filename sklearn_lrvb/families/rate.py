@@ -32,8 +32,9 @@ class RateColumns(NumberColumns):
 
     def __init__(self, places, guesses, shape):
         self._guesses, self._shape = np.asarray(guesses, dtype=np.float64), float(shape)
+        self._rate = self._shape / self._guesses
         super().__init__(places, self.distribution(self._guesses[:, None]).std(), shape)
-        self._of_prior = _log_partition(self._shape, self._shape / self._guesses)
+        self._of_prior = _log_partition(self._shape, self._rate)
 
     @classmethod
     def of_columns(cls, places, means, deviations, total_weight, n_categories, shape):
@@ -47,20 +48,21 @@ class RateColumns(NumberColumns):
         """The features (f_0, f_1) of values, which are numbers or linear functions of y."""
 
     def features(self, values):
-        seen = ~np.isnan(values)
-        terms = self.terms(np.where(seen, values, 0.0))
-        return np.stack([seen * term for term in terms], axis=1)
+        seen, features = ~np.isnan(values), np.empty((len(values), 2, values.shape[1]))
+        features[:, 0], features[:, 1] = self.terms(np.where(seen, values, 0.0))
+        return features * seen[:, None]
 
     def _shape_and_rate(self, sums):
-        return self._shape + sums[..., 0], self._shape / self._guesses + sums[..., 1]
+        return self._shape + sums[..., 0], self._rate + sums[..., 1]
 
-    def is_proper(self, sums):
-        shape, rate = self._shape_and_rate(sums)
-        return (shape > 0.0) & (rate > 0.0)
+    def log_evidence(self, sums):
+        return _log_partition(*self._shape_and_rate(sums)) - self._of_prior
 
     def expected(self, sums):
         shape, rate = self._shape_and_rate(sums)
-        return np.stack([digamma(shape) - np.log(rate), -shape / rate], axis=-1)
+        expected = np.stack([digamma(shape) - np.log(rate), -shape / rate], axis=-1)
+        expected[~((shape > 0.0) & (rate > 0.0))] = np.nan
+        return expected
 
     def covariance_root(self, sums):
         shape, rate = self._shape_and_rate(sums)
@@ -68,9 +70,6 @@ class RateColumns(NumberColumns):
         root[..., 0, 0], root[..., 0, 1] = np.sqrt(trigamma_excess(shape)), -1.0 / np.sqrt(shape)
         root[..., 1, 1] = np.sqrt(shape) / rate
         return root
-
-    def log_evidence(self, sums):
-        return _log_partition(*self._shape_and_rate(sums)) - self._of_prior
 
     def values(self, sums):
         shape, rate = self._shape_and_rate(sums)
@@ -114,7 +113,7 @@ class RateColumns(NumberColumns):
     def prior_score(self, scalars, sums, name):
         # The shape a is the coefficient of log(rate) - rate / guess in the log prior.
         own = scalars[..., 0] - np.exp(scalars[..., 0]) / self._guesses
-        of_partition = digamma(self._shape) - np.log(self._shape / self._guesses) - 1.0
+        of_partition = digamma(self._shape) - np.log(self._rate) - 1.0
         return (own - of_partition).sum(axis=(1, 2))
 
     def values_of(self, scalars, sums):

@@ -5,7 +5,10 @@ distribution the v_c are independent beta variables.
 """
 
 import numpy as np
-from scipy.special import betaln, digamma, expit, gammaln, zeta
+from scipy.special import digamma, expit, gammaln, zeta
+
+from sklearn_lrvb.distributions.dirichlet import log_density_of_logit
+from sklearn_lrvb.distributions.special_functions import log_gamma_draws
 
 # Above these the series below have all digits, and the differences lose some.
 _LARGE_SHAPE, _SHAPE_OF_ROOTS = 1e3, 30.0
@@ -25,9 +28,14 @@ def along_sticks(of_stick, of_rest):
     return summed
 
 
+def log_sticks(logits):
+    """log v and log(1 - v) of sticks with given logits: (...) -> (...) twice."""
+    return -np.logaddexp(0.0, -logits), -np.logaddexp(0.0, logits)
+
+
 def log_probabilities(logits):
     """log p of sticks with given logits: (..., C - 1) -> (..., C)."""
-    return along_sticks(-np.logaddexp(0.0, -logits), -np.logaddexp(0.0, logits))
+    return along_sticks(*log_sticks(logits))
 
 
 def stick_logits(log_probabilities):
@@ -50,7 +58,7 @@ def log_logit_density(logits, parameters):
     parameters : (..., 2), those of the beta variables
     """
     a, b = np.moveaxis(np.asarray(parameters), -1, 0)
-    log_density = -a * np.logaddexp(0.0, -logits) - b * np.logaddexp(0.0, logits) - betaln(a, b)
+    log_density = log_density_of_logit(*log_sticks(logits), a, b)
     return _by_draw(log_density), a * expit(-logits) - b * expit(logits)
 
 
@@ -71,20 +79,14 @@ def _by_draw(values):
     return values.reshape(len(values), -1).sum(axis=1)
 
 
-def _unit_log_gammas(shapes, generator):
-    """Logarithms of gamma variables of rate one, also where these underflow: (...) -> (...)."""
-    log_gammas = np.log(generator.standard_gamma(shapes + 1.0))
-    return log_gammas + np.log1p(-generator.random(shapes.shape)) / shapes
-
-
 def drawn_log_gammas(parameters, generator):
     """Logarithms of gamma variables, by shape and rate: (..., 2) -> (...)."""
-    return _unit_log_gammas(parameters[..., 0], generator) - np.log(parameters[..., 1])
+    return log_gamma_draws(parameters[..., 0], generator) - np.log(parameters[..., 1])
 
 
 def drawn_logits(parameters, generator):
     """Logits of beta variables: (..., 2) -> (...)."""
-    log_gammas = _unit_log_gammas(parameters, generator)
+    log_gammas = log_gamma_draws(parameters, generator)
     return log_gammas[..., 0] - log_gammas[..., 1]
 
 

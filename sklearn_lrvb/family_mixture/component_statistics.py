@@ -1,7 +1,7 @@
 """What merging classes, or emptying one, does to the lower bound: functions of the classes' sums alone.
 
 Sums over the rows add up, so that the class that holds the rows of classes k and l has S_k + S_l; the other
-one returns to its prior, S = 0. `mixtures.moves` has the terms of the gains that are about assignments.
+one returns to its prior, S = 0. `mixture.moves` has the terms of the gains that are about assignments.
 """
 
 from sklearn_lrvb.family_mixture.posterior import ClassPosterior
@@ -41,7 +41,7 @@ class ClassComponents(Components):
         return ClassPosterior(self._posterior.prior, sums)
 
     def after_split(self, split, second):
-        posterior, parts = self._posterior, split.halves
+        posterior, parts = self._posterior, split.parts
         sums = posterior.sums.copy()
         # Two parts of a sample of the rows may count more rows than the class has.
         share = posterior.counts[split.component] / parts.counts.sum()

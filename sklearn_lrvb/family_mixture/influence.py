@@ -6,13 +6,13 @@ coefficients C = J M^-1 is sum_k r_k C_k.F. All classes have the same features.
 
 import numpy as np
 
-from sklearn_lrvb.answers.responses import BlockResponses, BlockStatistics, ResponsesOfRows
-from sklearn_lrvb.family_mixture.frames import ClassFrames
-from sklearn_lrvb.mixture.responsibilities import expect_of_counted, normalized
+from sklearn_lrvb.answers.influence import InfluenceFunctions
+from sklearn_lrvb.answers.responses import ResponsesOfRows
+from sklearn_lrvb.mixture.responsibilities import normalized
 from sklearn_lrvb.rows import Workload
 
 
-class InfluenceFunctions:
+class ClassInfluenceFunctions(InfluenceFunctions):
     """Influence of a row's weight on several targets.
 
     Parameters
@@ -22,23 +22,13 @@ class InfluenceFunctions:
     """
 
     def __init__(self, posterior, coefficients):
-        self._posterior, self._coefficients = posterior, coefficients
-        self._frames, self._by_class = ClassFrames(posterior), posterior.array(coefficients)
-        self.n_functions = len(coefficients)
+        super().__init__(posterior, coefficients)
+        self._by_class = posterior.array(coefficients)
         n_features = posterior.prior.n_features
         self.workload = Workload(2 * n_features + 2 * self.n_functions, 0, n_features)
 
-    def __reduce__(self):
-        return type(self), (self._posterior, self._coefficients)
-
-    def values(self, block, out):
-        """Influence of the weights of a block of n rows, written to (n, d)."""
-        expectation = expect_of_counted(self._frames, block)
-        features = expectation.framed.features
-        total = np.zeros((self.n_functions, features.shape[1]))
-        for k, r in enumerate(expectation.responsibilities):
-            total += r * (self._by_class[:, k] @ features)
-        out[...] = total.T
+    def values_of_label(self, k, represented):
+        return self._by_class[:, k] @ represented.features
 
     def gradients(self, block, out):
         """There are none: categories and counts do not move by small amounts."""
@@ -48,43 +38,22 @@ class InfluenceFunctions:
         )
 
 
-class ClassStatistics(BlockStatistics):
-    """What rows of a block add to the sums, where no other row's assignment responds."""
-
-    def sums(self, weights):
-        """Changes of the sums, with weights of the rows by class, (K, n): (n, K, W)."""
-        return weights.T[:, :, None] * self._framed.features.T[:, None]
-
-
-class ClassResponses(BlockResponses):
-    """The same where all assignments respond."""
-
-    def sums(self, weights):
-        """R^-1 M^-1 H q, given the q of the rows, (K, n): (n, K, W)."""
-        posterior = self._posterior
-        columns = np.arange(weights.shape[1])
-        response = self._response(np.arange(posterior.n_coefficients), weights, columns)
-        return posterior.array(posterior.complete_information.solve(response).T)
-
-
 class ClassResponsesOfRows(ResponsesOfRows):
     """Responses of many rows, block by block."""
 
-    def without_rows(self, framed, used):
-        return ClassResponses(self.frames, framed, used, self._information, self._inverse)
-
-    def resting(self, framed):
-        return ClassStatistics(self.frames, framed)
+    def complete_product(self, coordinates, coefficients):
+        """As of every model; here of all coordinates."""
+        return self.posterior.complete_information.solve(coefficients)
 
     def scores_at(self, expectation, statistics, left_out):
-        prior, rows = self.posterior.prior, expectation.framed
-        changed = self.posterior.sums + statistics.sums(left_out)  # (n, K, W)
-        changed[..., 0] = np.maximum(changed[..., 0], 0.0)
-        is_proper = prior.are_proper(changed)
-        changed[~is_proper] = 1.0  # any sums that are proper
-        expected = [
-            family.expected(part) for family, part in zip(prior.families, prior.split(changed), strict=True)
-        ]
-        statistics_after = prior.joined(prior.weights.expected_log(changed[..., 0]), expected)
+        posterior, prior, rows = self.posterior, self.posterior.prior, expectation.represented
+        coordinates, columns = np.arange(posterior.n_coefficients), np.arange(rows.n_rows)
+        changes = statistics.statistics(coordinates, left_out, columns)
+        sums = posterior.sums + posterior.array(changes.T)  # (n, K, W)
+        sums[..., 0] = np.maximum(sums[..., 0], 0.0)
+        statistics_after = prior.expected(sums)
+        statistics_after[..., 0] += prior.weights.expected_log(sums[..., 0])
+        is_proper = np.isfinite(statistics_after).all(axis=(1, 2))
+        statistics_after[~is_proper] = 0.0
         densities = np.einsum("nkw,wn->kn", statistics_after, rows.features) + rows.log_base
-        return np.where(is_proper.all(axis=1), normalized(densities)[1], np.nan)
+        return np.where(is_proper, normalized(densities)[1], np.nan)

@@ -1,36 +1,32 @@
 """Products of conjugate families: where the rules of a mixture find their arithmetic."""
 
 from sklearn_lrvb.family_mixture.component_statistics import ClassComponents
-from sklearn_lrvb.family_mixture.draws import ClassCopula, ClassCopulaDensity
-from sklearn_lrvb.family_mixture.frames import ClassFrames, posterior_from_responsibilities
-from sklearn_lrvb.family_mixture.influence import (
-    ClassResponsesOfRows,
-    InfluenceFunctions,
-)
+from sklearn_lrvb.family_mixture.coordinates import ClassCoordinates, posterior_from_responsibilities
+from sklearn_lrvb.family_mixture.draws import ClassCopula
+from sklearn_lrvb.family_mixture.influence import ClassInfluenceFunctions, ClassResponsesOfRows
 from sklearn_lrvb.family_mixture.information import FamilyInformation
 from sklearn_lrvb.family_mixture.parameters import ClassParameters
-from sklearn_lrvb.family_mixture.prior_moves import MovesOfPrior
+from sklearn_lrvb.family_mixture.prior_changes import changes_of_prior
 from sklearn_lrvb.family_mixture.split_proposals import ClassSplitProposals
 from sklearn_lrvb.family_mixture.starts import SAMPLE_ROWS
 from sklearn_lrvb.mixture.model import MixtureModel
 
 FAMILY_MIXTURE = MixtureModel(
-    frames=ClassFrames,
+    coordinates=ClassCoordinates,
     first_posterior=posterior_from_responsibilities,
     information=FamilyInformation,
     components=ClassComponents,
     split_proposals=ClassSplitProposals,
     sample_rows=SAMPLE_ROWS,
-    influence_functions=InfluenceFunctions,
+    influence_functions=ClassInfluenceFunctions,
     responses_of_rows=ClassResponsesOfRows,
-    moves_of_prior=MovesOfPrior,
+    changes_of_prior=changes_of_prior,
     copula=ClassCopula,
-    copula_density=ClassCopulaDensity,
     parameters=ClassParameters,
     mode_targets=("log_weights", "tables"),
     ways_to_fewer_unknowns=(
         "(a) Lower n_components. (b) Join rare categories, or let columns of many be 'ignore'."
     ),
     way_to_fewer_features="Join rare categories, or let columns of many be 'ignore'",
-    most_sweeps=64,
+    most_gibbs=64,
 )

@@ -1,19 +1,26 @@
-"""The parameters that draws of classes stand for: values, joint density, and Gibbs sampling from them."""
+"""The parameters that draws of classes stand for: values, joint density with rows, and Gibbs sampling."""
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from sklearn_lrvb.families.scalars import log_probabilities, stick_logits
-from sklearn_lrvb.family_mixture.draws import ClassDraws, Scalars
-from sklearn_lrvb.family_mixture.likelihood import ClassLikelihood
-from sklearn_lrvb.family_mixture.targets import ClassTargets, names_in_draws, values_of_draws
-from sklearn_lrvb.sampling.draws import DrawnParameters
-from sklearn_lrvb.sampling.likelihood import (
-    log_likelihood,
-    log_likelihood_and_moments,
-    moments_of_random_assignments,
+from sklearn_lrvb.families.scalars import (
+    drawn_logits,
+    log_logit_density,
+    log_probabilities,
+    stick_logits,
+    stick_slopes,
+    sticks,
 )
+from sklearn_lrvb.family_mixture.coordinates import values_of
+from sklearn_lrvb.family_mixture.draws import ClassDraws, Scalars
+from sklearn_lrvb.family_mixture.prior import WEIGHT_CONCENTRATION
+from sklearn_lrvb.family_mixture.targets import ClassTargets, names_in_draws, values_of_draws
+from sklearn_lrvb.rows import Workload, slices
+from sklearn_lrvb.sampling.draws import DrawnParameters
+from sklearn_lrvb.sampling.likelihood import LikelihoodOfDraws, draws_at_once
+from sklearn_lrvb.sampling.random_assignments import assign_at_random
 
 
 class ClassParameters(DrawnParameters):
@@ -29,18 +36,20 @@ class ClassParameters(DrawnParameters):
     def __init__(self, posterior, origin, draws):
         super().__init__(posterior, origin, draws)
         self._scalars = Scalars(posterior)
+        # Logits of the weights' sticks; and triples of a family, its scalars and its sums under q.
+        self._logits, self._parts = self._scalars.split(draws.scalars)
 
     @staticmethod
     def draws_at(posterior, other):
         scalars, weights = Scalars(posterior), other.prior.weights.mean(other.counts)
-        pairs = zip(posterior.prior.families, posterior.parts, other.parts, strict=True)
-        parts = [family.scalars_at(family.values(there)[None], here) for family, here, there in pairs]
+        pairs = zip(scalars.families(), other.parts, strict=True)
+        parts = [family.scalars_at(family.values(there)[None], here) for (family, here), there in pairs]
         return ClassDraws(scalars.joined(stick_logits(np.log(weights)[None]), parts))
 
     @cached_property
     def log_weights(self):
         """(n, K)"""
-        return log_probabilities(self._scalars.split(self.draws.scalars)[0])
+        return log_probabilities(self._logits)
 
     @property
     def log_shares(self):
@@ -49,11 +58,11 @@ class ClassParameters(DrawnParameters):
 
     def reported(self):
         """Draws of the weights, and of every column's values by its name, (n, K, q): dict of ndarray."""
-        found, target = {"weights": self.weights}, ClassTargets(self.posterior, self.origin)["tables"]
+        draws, target = {"weights": self.weights}, ClassTargets(self.posterior, self.origin)["tables"]
         values, places = target.joined(self.values(), 2), target.columns_of_entries()[:, 0]
         for place, name in enumerate(names_in_draws(self.posterior.prior.columns)):
-            found[name] = values[..., places == place]
-        return found
+            draws[name] = values[..., places == place]
+        return draws
 
     def flat(self, name):
         """A flat target by its name, (n, d)."""
@@ -62,47 +71,116 @@ class ClassParameters(DrawnParameters):
     @cached_property
     def statistics(self):
         """T, log weights first: (n, K, W)."""
-        return self._scalars.statistics(self.draws.scalars)
+        own = [family.statistics_of(part, sums) for family, part, sums in self._parts]
+        return self.posterior.prior.joined(self.log_weights, own)
 
     def values(self):
         """What is reported of the columns, by family: list of (n, K, c, q)."""
-        return self._scalars.values(self.draws.scalars)
+        return [family.values_of(part, sums) for family, part, sums in self._parts]
 
     # The joint density with the rows, its slopes, and an iteration of Gibbs sampling.
 
     def likelihood(self, log_weights):
-        return ClassLikelihood(self.posterior, self.draws, log_weights)
+        return ClassLikelihood(self.posterior.prior, self.statistics, log_weights)
 
-    def log_joint(self, rows):
-        log_prior, _ = self._scalars.log_prior(self.draws.scalars)
-        return log_prior + log_likelihood(rows, self)
+    def log_prior(self):
+        return self._log_prior_and_slopes[0]
 
-    def log_joint_and_slopes(self, rows):
-        """log p(X, theta), (n,), and its slopes in the scalars, ClassDraws."""
-        scalars, drawn = self._scalars, self.draws.scalars
-        log_prior, slopes = scalars.log_prior(drawn)
-        log_likelihoods, sums = log_likelihood_and_moments(rows, self)
-        return log_prior + log_likelihoods, ClassDraws(slopes + scalars.pulled_back(drawn, sums))
+    @cached_property
+    def _log_prior_and_slopes(self):
+        """(n,), and (n, Q) in the scalars."""
+        weights = self.posterior.prior.weights
+        prior = sticks(weights.concentration(np.zeros(self.posterior.n_components)))
+        log_density, by_logit = log_logit_density(self._logits, prior)
+        by_family = []
+        for family, part, sums in self._parts:
+            own, slopes = family.log_prior(part, sums)
+            log_density = log_density + own
+            by_family.append(slopes)
+        return log_density, self._scalars.joined(by_logit, by_family)
+
+    def slopes_of_log_joint(self, sums):
+        pairs = zip(self._parts, self.posterior.prior.split(sums), strict=True)
+        by_family = [family.pulled_back(part, own, slopes) for (family, part, own), slopes in pairs]
+        likelihood_slopes = self._scalars.joined(stick_slopes(self._logits, sums[..., 0]), by_family)
+        return ClassDraws(self._log_prior_and_slopes[1] + likelihood_slopes)
 
     def prior_slopes(self):
-        prior, drawn = self.posterior.prior, self.draws.scalars
-        scores = [prior.number(name) * self._scalars.prior_score(drawn, name) for name in prior.numbers]
-        return np.transpose(scores)
+        prior = self.posterior.prior
+        names = prior.hyperparameters
+        return np.transpose([prior.hyperparameter(name) * self._prior_score(name) for name in names])
 
-    def given_random_assignments(self, rows, seed, generator):
-        sums = moments_of_random_assignments(rows, self, seed)
-        return ClassDraws(self._scalars.given(sums, generator)), sums[..., 0]
+    def _prior_score(self, name):
+        """Derivative of the log prior density in a hyperparameter, by its name: (n,)."""
+        score = np.zeros(len(self.draws))
+        if name == WEIGHT_CONCENTRATION:
+            expected, _ = self.posterior.prior.weights.expectations(np.zeros(self.posterior.n_components))
+            score = (self.log_weights - expected).sum(axis=1)
+        for family, part, sums in self._parts:
+            if name in family.hyperparameters:
+                score = score + family.prior_score(part, sums, name)
+        return score
+
+    def given_sums(self, sums, generator):
+        prior = self.posterior.prior
+        logits = drawn_logits(np.stack(prior.weights.sticks(sums[..., 0]), axis=-1), generator)
+        pairs = zip(self._scalars.families(), prior.split(sums), strict=True)
+        parts = [family.scalars_given(drawn, own, generator) for (family, own), drawn in pairs]
+        return ClassDraws(self._scalars.joined(logits, parts)), sums[..., 0]
 
     # The order of the classes, and how far they are from those of a fit.
 
     def divergences_from(self, posterior):
         """As of all parameters. Rows are the fit's classes at what is reported of them."""
-        prior, pairs = posterior.prior, list(zip(posterior.prior.families, posterior.parts, strict=True))
-        ones = np.ones(posterior.n_components)
-        features = prior.joined(ones, [family.mean_features(part) for family, part in pairs])[:, 1:]
-        of_fit = Scalars(posterior).statistics(self.draws_at(posterior, posterior).scalars)[0, :, 1:]
-        of_draws = features @ self.statistics[..., 1:].swapaxes(1, 2)
-        return 2.0 * (np.einsum("kw,kw->k", features, of_fit)[:, None] - of_draws)
+        pairs, ones = Scalars(posterior).families(), np.ones(posterior.n_components)
+        features = [family.mean_features(part) for family, part in pairs]
+        features = posterior.prior.joined(ones, features)[:, 1:]
+        fit = ClassParameters(posterior, self.origin, self.draws_at(posterior, posterior))
+        own = np.einsum("kw,kw->k", features, fit.statistics[0, :, 1:])
+        return 2.0 * (own[:, None] - features @ self.statistics[..., 1:].swapaxes(1, 2))
 
     def reordered(self, orders):
-        return ClassDraws(self._scalars.reordered(self.draws.scalars, orders))
+        log_weights = np.take_along_axis(self.log_weights, orders, axis=1)
+        parts = [family.reordered(part, orders, sums) for family, part, sums in self._parts]
+        return ClassDraws(self._scalars.joined(stick_logits(log_weights), parts))
+
+
+class ClassLikelihood(LikelihoodOfDraws):
+    """The log densities of rows under some draws.
+
+    Parameters
+    ----------
+    prior : ClassPrior
+    statistics : (n, K, W), T of the draws; the first is not used
+    log_weights : (n, K)
+    """
+
+    def __init__(self, prior, statistics, log_weights):
+        self._prior, self._statistics = prior, statistics.copy()
+        self._statistics[..., 0] = log_weights
+        n_draws, n_labels, n_features = statistics.shape
+        self._at_once = draws_at_once(n_labels, n_draws)
+        self.workload = Workload(2 * n_features + 3 * n_labels * self._at_once, 0, n_features)
+
+    def in_batches(self, block):
+        values = values_of(block)
+        rows, log_base = RowsOfClasses(self._prior.features(values)), self._prior.log_base(values)
+        for batch in slices(len(self._statistics), self._at_once):
+            statistics = np.ascontiguousarray(self._statistics[batch].swapaxes(0, 1))
+            yield batch, rows, statistics @ rows.features + log_base
+
+
+@dataclass(frozen=True)
+class RowsOfClasses:
+    """Rows of a block, by their features (W, n)."""
+
+    features: np.ndarray
+
+    def sums(self, weights):
+        """Sums of weight times the features: (K, d, n) -> (d, K, W)."""
+        return (weights @ self.features.T).swapaxes(0, 1)
+
+    def assigned_sums(self, log_densities, block, stream):
+        """The same of rows that are assigned at random: (d, K, W)."""
+        assign_at_random(log_densities, block, stream)
+        return self.sums(log_densities)

@@ -1,13 +1,12 @@
 """The variational posterior q of a mixture of latent classes, a function of sums over the rows.
 
-*Conventions.* S (K, W) are the expected sums of features over the rows of every class (`class_prior`); those
+*Conventions.* S (K, W) are the expected sums of features over the rows of every class (`prior`); those
 of the feature 1 are the counts N_k. q's natural parameters are those of the prior and S, and m (K, W) are q's
-expectations of the statistics. A sweep is a map EM of S, and q is optimal where EM(S) = S. As a vector, (D,)
-with D = K W, an array (K, W) has all classes of the first feature first: its first K entries are about the
-weights.
+expectations of the statistics. An iteration is a map EM of S, and q is optimal where EM(S) = S. As a vector,
+(D,) with D = K W, an array (K, W) has all classes of the first feature first: its first K entries are about
+the weights.
 """
 
-import operator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -35,13 +34,10 @@ class Sums:
         return self.values[:, 0]
 
     def __add__(self, other):
-        return self._with(other, operator.add)
+        return Sums(self.values + other.values)
 
     def __sub__(self, other):
-        return self._with(other, operator.sub)
-
-    def _with(self, other, combined):
-        return Sums(combined(self.values, other.values))
+        return Sums(self.values - other.values)
 
 
 class Expectations(NamedTuple):
@@ -86,19 +82,28 @@ class ClassPosterior:
         self.counts = self.label_counts = self.sums[:, 0]
         self.n_components = self.n_labels = self.prior.n_components
         self.n_coefficients = self.products_per_row = self.sums.size
-        self.coefficient_blocks = {
-            "intercept": slice(0, self.n_components),
-            "columns": slice(self.n_components, self.sums.size),
-        }
-        self.block_shapes = {
-            "intercept": (self.n_components, 1),
-            "columns": (self.n_components, self.sums.shape[1] - 1),
-        }
-        self.parts = self.prior.split(self.sums)
-        self.coefficients_of_labels = np.arange(self.n_coefficients).reshape(-1, self.n_components).T
+        layout = zip(self.prior.places, self.prior.shapes, strict=True)
+        self.parts = [self.sums[:, place].reshape(-1, *shape) for place, shape in layout]
 
     def __reduce__(self):
         return type(self), (self.prior, self.sums)
+
+    @property
+    def coefficient_blocks(self):
+        """Slices of the coefficients by what they are about, dict."""
+        stop = self.n_components
+        return {"intercept": slice(0, stop), "columns": slice(stop, self.n_coefficients)}
+
+    @property
+    def block_shapes(self):
+        """Numbers of classes and of coefficients of each, by block, dict."""
+        n_components, n_features = self.sums.shape
+        return {"intercept": (n_components, 1), "columns": (n_components, n_features - 1)}
+
+    @property
+    def coefficients_of_labels(self):
+        """Coordinates of the coefficients of every class, (K, W)."""
+        return np.arange(self.n_coefficients).reshape(-1, self.n_components).T
 
     @property
     def described(self):
@@ -131,17 +136,16 @@ class ClassPosterior:
 
     @cached_property
     def statistics(self):
-        """m, (K, W)."""
-        expected = [
-            family.expected(part) for family, part in zip(self.prior.families, self.parts, strict=True)
-        ]
-        return self.prior.joined(self._of_weights[0], expected)
+        """m, (K, W); NaN of classes that have no q with these sums."""
+        statistics = self.prior.expected(self.sums)
+        statistics[:, 0] += self._of_weights[0]
+        return statistics
 
     @cached_property
     def divergences(self):
-        """Divergences of the weights and of each class's parameters from the prior: Divergences."""
+        """Divergences of q from the prior: Divergences."""
         of_classes = np.einsum("kw,kw->k", self.sums[:, 1:], self.statistics[:, 1:])
-        of_classes = of_classes - self.prior.log_evidence(self.sums)
+        of_classes -= self.prior.log_evidence(self.sums)
         of_weights = self._of_weights[1]
         return Divergences(of_weights, of_classes, of_weights + of_classes.sum())
 
@@ -171,7 +175,11 @@ class ClassPosterior:
 
     def units_of_columns(self):
         """Sizes of the columns' values, by which rows are compared: (P,)."""
-        return self.prior.units_of_columns()
+        families = self.prior.families
+        units = np.ones(sum(family.n_columns for family in families))
+        for family in families:
+            units[family.places] = family.units
+        return units
 
     # Vectors.
 
@@ -189,18 +197,23 @@ class ClassPosterior:
         return index.reshape(self.n_components, family.n_columns, family.n_features)
 
     @cached_property
+    def _roots(self):
+        """Roots Q of the covariances of the statistics, Q Q', by family: list of (K, c, b, b)."""
+        pairs = zip(self.prior.families, self.parts, strict=True)
+        return [family.covariance_root(part) for family, part in pairs]
+
+    @cached_property
     def complete_information(self):
         """R^-1, the information if the classes of the rows were known: CompleteInformation."""
         blocks = [(slice(self.n_components), self.intercept_root[None])]
-        for family, place, part in zip(self.prior.families, self.prior.places, self.parts, strict=True):
-            size = family.n_features
-            roots = family.covariance_root(part).reshape(-1, size, size)
+        for family, place, root in zip(self.prior.families, self.prior.places, self._roots, strict=True):
+            roots = root.reshape(-1, family.n_features, family.n_features)
             blocks.append((self.coordinates(place, family).ravel(), roots))
         return CompleteInformation(blocks)
 
     # The M-step, and differences and steps in the sums.
 
-    def with_noise(self, sums):
+    def with_known_noise(self, sums):
         """Sums over rows, which nothing else is known besides."""
         return sums
 
@@ -216,11 +229,12 @@ class ClassPosterior:
         DegenerateComponentError
             Where there is no such posterior: the sums are not those of any rows.
         """
-        is_proper = self.prior.are_proper(sums.values)
+        posterior = ClassPosterior(self.prior, sums.values)
+        is_proper = np.isfinite(posterior.statistics).all(axis=1)
         if not is_proper.all():
             which = int(is_proper.argmin())
             raise DegenerateComponentError(f"Class {which} has no proper posterior with these sums.")
-        return ClassPosterior(self.prior, sums.values)
+        return posterior
 
     def residual(self, sums):
         """EM(S) - S, given the sums of the E-step at q: (D,)."""
@@ -244,5 +258,9 @@ class ClassPosterior:
 
     def distance(self, sums):
         """Length of EM(S) - S in mean-field standard deviations, given the sums of the E-step at q."""
-        change = self.residual(sums)[:, None]
-        return float(np.linalg.norm(self.complete_information.times_root_transposed(change)))
+        change = sums.values - self.sums
+        squared = self.prior.weights.variance_of_log(self.counts, change[:, 0])
+        for root, place in zip(self._roots, self.prior.places, strict=True):
+            own = change[:, place].reshape(*root.shape[:2], 1, -1)
+            squared += np.square(own @ root).sum()
+        return float(np.sqrt(squared))

@@ -1,7 +1,5 @@
 """The prior of a mixture of latent classes, and the features of a table's rows."""
 
-import functools
-
 import numpy as np
 
 WEIGHT_CONCENTRATION = "weight_concentration_prior"
@@ -25,9 +23,11 @@ class ClassPrior:
     ----------
     n_components : int, K
     n_features : int, W
-    places : tuple of slice, the features of every family
+    n_entries : int, largest number of features of a row that are not zero
+    places : list of slice, the features of every family
+    shapes : list of pairs of int, numbers of columns c and of features b of every family
     flat : False, the prior is proper
-    numbers : tuple of str, names of the hyperparameters
+    hyperparameters : tuple of str, their names
     """
 
     flat = False
@@ -36,30 +36,26 @@ class ClassPrior:
         self.model, self.weights = model, weights
         self.families, self.columns = tuple(families), tuple(columns)
         self.n_components = weights.n_components
-        stops = 1 + np.cumsum([0, *(family.n_columns * family.n_features for family in families)])
-        self.places = tuple(map(slice, stops[:-1].tolist(), stops[1:].tolist()))
-        self.n_features = int(stops[-1])
+        self.places, self.shapes, self.n_features, self.n_entries = [], [], 1, 1
         self._values = {WEIGHT_CONCENTRATION: weights.prior_concentration}
         for family in self.families:
+            size = family.n_columns * family.n_features
+            self.shapes.append((family.n_columns, family.n_features))
+            self.places.append(slice(self.n_features, self.n_features + size))
+            self.n_features += size
+            self.n_entries += size if family.holds_numbers else family.n_columns
             self._values |= family.prior_values
-        self.numbers = tuple(self._values)
+        self.hyperparameters = tuple(self._values)
 
-    def number(self, name):
+    def hyperparameter(self, name):
         """The value of a hyperparameter by its name, a float."""
         return self._values[name]
-
-    def units_of_columns(self):
-        """Sizes of the columns' values, (P,)."""
-        units = np.ones(sum(family.n_columns for family in self.families))
-        for family in self.families:
-            units[family.places] = family.units
-        return units
 
     def split(self, sums):
         """The part of every family: (..., W) -> list of (..., c, b)."""
         return [
-            sums[..., place].reshape(*sums.shape[:-1], family.n_columns, family.n_features)
-            for family, place in zip(self.families, self.places, strict=True)
+            sums[..., place].reshape(*sums.shape[:-1], *shape)
+            for place, shape in zip(self.places, self.shapes, strict=True)
         ]
 
     def joined(self, first, parts):
@@ -78,17 +74,26 @@ class ClassPrior:
 
     def log_base(self, values):
         """The part of the log density of rows that is the same in all classes: (P, n) -> (n,)."""
-        parts = (family.log_base(values[family.places]) for family in self.families)
-        return functools.reduce(np.add, parts, np.zeros(values.shape[1]))
+        log_base = np.zeros(values.shape[1])
+        for family in self.families:
+            log_base += family.log_base(values[family.places])
+        return log_base
 
-    def are_proper(self, sums):
-        """Whether classes have a posterior with these sums: (..., W) -> bool (...)."""
-        is_proper = sums[..., 0] >= 0.0
-        for family, part in zip(self.families, self.split(sums), strict=True):
-            is_proper = is_proper & family.is_proper(part).all(axis=-1)
-        return is_proper
+    def expected(self, sums):
+        """E T of the classes, (..., W) -> (..., W); NaN where they have no posterior with these sums.
+
+        The statistic of the weight is left zero.
+        """
+        expected = np.zeros(sums.shape)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            for family, place, part in zip(self.families, self.places, self.split(sums), strict=True):
+                expected[..., place] = family.expected(part).reshape(*sums.shape[:-1], -1)
+        expected[~(sums[..., 0] >= 0.0)] = np.nan
+        return expected
 
     def log_evidence(self, sums):
         """log of the integral of the prior of a class times exp(S.T), without its weight: (n, W) -> (n,)."""
-        parts = zip(self.families, self.split(sums), strict=True)
-        return sum(family.log_evidence(part).sum(axis=-1) for family, part in parts)
+        log_evidence = np.zeros(sums.shape[:-1])
+        for family, part in zip(self.families, self.split(sums), strict=True):
+            log_evidence += family.log_evidence(part).sum(axis=-1)
+        return log_evidence

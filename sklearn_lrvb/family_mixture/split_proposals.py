@@ -9,7 +9,7 @@ import functools
 
 import numpy as np
 
-from sklearn_lrvb.family_mixture.frames import posterior_from_responsibilities
+from sklearn_lrvb.family_mixture.coordinates import posterior_from_responsibilities
 from sklearn_lrvb.family_mixture.prior import ClassPrior
 from sklearn_lrvb.family_mixture.starts import Comparable
 from sklearn_lrvb.mixture.model import SplitProposals
@@ -44,7 +44,7 @@ class ClassSplitProposals(SplitProposals):
         """Yield starts of two classes, from the rows on either side of some axes: callables."""
         values = rows.X.T
         weights = np.ones(rows.n_samples) if rows.sample_weight is None else rows.sample_weight
-        comparable = Comparable.of(values, weights, self._of_two.columns)(values)
+        comparable = Comparable(values, weights, self._of_two.columns)(values)
         axes = np.linalg.eigh((comparable.T * weights) @ comparable)[1][:, ::-1]
         for places in (comparable @ axes[:, :_N_AXES]).T:
             # An axis has no sign of its own. By the third moment the order of the rows does not matter.

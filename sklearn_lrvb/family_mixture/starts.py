@@ -7,14 +7,13 @@ of rows drawn at random; with very many rows they are found in a sample.
 """
 
 import functools
-from dataclasses import dataclass
 from itertools import cycle, islice
 
 import numpy as np
-from sklearn.cluster import KMeans, kmeans_plusplus
+from sklearn.cluster import kmeans_plusplus
 
-from sklearn_lrvb.family_mixture.frames import values_of
-from sklearn_lrvb.rows import Workload, openmp_threads
+from sklearn_lrvb.family_mixture.coordinates import values_of
+from sklearn_lrvb.mixture.starts import k_means, nearest_centers
 
 SAMPLE_ROWS = 2**14  # Largest number of rows in which centers are found, and starts are compared.
 _IN_TURN = "kmeans", "k-means++", "random_from_data"
@@ -27,72 +26,58 @@ def kinds_of_starts(init_params, n_init):
     return list(islice(cycle(_IN_TURN), n_init))
 
 
-@dataclass(frozen=True)
 class Comparable:
-    """Rows made comparable.
+    """How rows are made comparable, by a sample of them: (P, n) values, NaN where missing -> (n, d).
 
-    Attributes
+    Every column has some features, a number or an indicator of every category. Less their means, they vary
+    as much together as one number of variance one does.
+
+    Parameters
     ----------
-    categories : list of (int, (C,) frequencies, float scale), of columns with categories by their place
-    numbers : list of (int, callable (n,) -> (n,)), the other m columns and how their values are compared
-    means, deviations : (m,), of these, as they are compared
+    values : (P, n), NaN where missing
+    weights : (n,)
+    columns : sequence of Column, each with its family and its categories
     """
 
-    categories: list
-    numbers: list
-    means: np.ndarray
-    deviations: np.ndarray
+    def __init__(self, values, weights, columns):
+        self._features, self._means, self._scales = [_features_of(column) for column in columns], [], []
+        for features_of, own in zip(self._features, values, strict=True):
+            features, counted = np.atleast_2d(features_of(own)), weights * ~np.isnan(own)
+            total = max(counted.sum(), 1e-300)
+            mean = np.nan_to_num(features) @ counted / total
+            variance = (np.nan_to_num(np.square(features - mean[:, None])) @ counted).sum() / total
+            self._means.append(mean[:, None])
+            self._scales.append(1.0 / np.sqrt(variance) if variance > 0 else 0.0)
 
     def __call__(self, values):
-        """(P, n), NaN where missing -> (n, d)."""
-        numbers = _compared(self.numbers, values)
-        numbers = np.nan_to_num((numbers - self.means[:, None]) / self.deviations[:, None])
-        parts = [numbers]
-        for place, shares, scale in self.categories:
-            own = (values[place] == np.arange(len(shares))[:, None]) - shares[:, None]
-            parts.append(scale * np.where(np.isnan(values[place]), 0.0, own))
-        return np.concatenate(parts).T
-
-    @classmethod
-    def of(cls, values, weights, columns):
-        """From a sample of the rows.
-
-        Parameters
-        ----------
-        values : (P, n), NaN where missing
-        weights : (n,)
-        columns : sequence of Column, each with its family and its categories
-        """
-        categories, numbers = [], []
-        for place, column in enumerate(columns):
-            if column.family.holds_numbers:
-                numbers.append((place, column.family.compared))
-            else:
-                seen = ~np.isnan(values[place])
-                codes, n = values[place][seen].astype(np.intp), len(column.categories)
-                shares = np.bincount(codes, weights[seen], n) / max(weights[seen].sum(), 1e-300)
-                varies = 1.0 - np.square(shares).sum()
-                categories.append((place, shares, 1.0 / np.sqrt(varies) if varies > 0 else 0.0))
-        own = _compared(numbers, values)
-        counted = weights * ~np.isnan(own)
-        totals = np.maximum(counted.sum(axis=1), 1e-300)
-        means = (counted * np.nan_to_num(own)).sum(axis=1) / totals
-        squares = (counted * np.square(np.nan_to_num(own - means[:, None]))).sum(axis=1) / totals
-        deviations = np.sqrt(squares)
-        return cls(categories, numbers, means, np.where(deviations > 0, deviations, 1.0))
+        columns = zip(self._features, values, self._means, self._scales, strict=True)
+        parts = [
+            scale * (np.atleast_2d(features_of(own)) - mean) for features_of, own, mean, scale in columns
+        ]
+        return np.nan_to_num(np.concatenate(parts)).T
 
 
-def _compared(numbers, values):
-    """Numbers on the scales on which they are compared, (m, n), of values (P, n)."""
-    return np.array([compared(values[place]) for place, compared in numbers]).reshape(-1, values.shape[1])
+def _features_of(column):
+    """The function that makes the features of a column of its values, NaN where missing.
+
+    They are a number on the scale on which its family compares it, (n,) -> (n,), or indicators of categories,
+    (n,) -> (c, n).
+    """
+    if column.family.holds_numbers:
+        return column.family.compared
+    return functools.partial(_indicators, len(column.categories))
 
 
-class Starts:
+def _indicators(n_categories, values):
+    return np.where(np.isnan(values), np.nan, values == np.arange(n_categories)[:, None])
+
+
+class StartingResponsibilities:
     """Starting responsibilities of the classes.
 
     Parameters
     ----------
-    rows : Rows, those that count
+    rows : Rows, of positive weight
     columns : sequence of Column
     n_components : int
     """
@@ -104,40 +89,29 @@ class Starts:
             sample = rows.in_memory()
             X, weights = sample.X, sample.sample_weight
         # Neither the order of the rows nor copies of them decide on what is drawn.
-        X, weights = distinct_rows(np.asarray(X, dtype=np.float64), weights)
-        values = X.T
-        self._comparable = Comparable.of(values, weights, columns)
-        self._sample, self._weights, self._n_components = self._comparable(values), weights, n_components
+        X, self._weights = distinct_rows(np.asarray(X, dtype=np.float64), weights)
+        self._comparable, self._n_components = Comparable(X.T, self._weights, columns), n_components
+        self._sample = self._comparable(X.T)
 
     def responsibilities(self, kind, random_state):
         """Responsibilities of a kind of start: callable RowBlock -> (n, K)."""
-        return functools.partial(_nearest, self._comparable, self._centers(kind, random_state))
-
-    def _centers(self, kind, random_state):
-        n_components, sample = self._n_components, self._sample
-        if kind == "kmeans" and len(sample) >= n_components:
-            with openmp_threads(1):
-                model = KMeans(n_components, n_init=1, random_state=random_state)
-                return model.fit(sample, sample_weight=self._weights).cluster_centers_
-        if kind == "k-means++" and len(sample) >= n_components:
-            return kmeans_plusplus(
-                sample, n_components, sample_weight=self._weights, random_state=random_state
-            )[0]
-        shares = self._weights / self._weights.sum()
-        return sample[
-            random_state.choice(len(sample), n_components, replace=len(sample) < n_components, p=shares)
-        ]
-
-    def workload(self):
-        """What assigning the rows of a block takes: Workload."""
-        return Workload(2 * self._sample.shape[1] + 2 * self._n_components, 0)
+        sample, weights, n_components = self._sample, self._weights, self._n_components
+        are_few = len(sample) < n_components
+        if kind == "kmeans" and not are_few:
+            centers = k_means(sample, n_components, weights, random_state).cluster_centers_
+        elif kind == "k-means++" and not are_few:
+            centers, _ = kmeans_plusplus(
+                sample, n_components, sample_weight=weights, random_state=random_state
+            )
+        else:
+            shares = weights / weights.sum()
+            centers = sample[random_state.choice(len(sample), n_components, replace=are_few, p=shares)]
+        return functools.partial(_by_nearest_center, self._comparable, centers)
 
 
-def _nearest(comparable, centers, block):
-    """Indicators of the nearest center, (n, K)."""
-    rows = comparable(values_of(block))
-    distances = np.square(centers).sum(axis=1) - 2.0 * rows @ centers.T
-    return (distances.argmin(axis=1)[:, None] == np.arange(len(centers))).astype(np.float64)
+def _by_nearest_center(comparable, centers, block):
+    """A row belongs to the class of the nearest center, (n, K)."""
+    return np.eye(len(centers))[nearest_centers(centers, centers @ comparable(values_of(block)).T)]
 
 
 def distinct_rows(X, sample_weight):

@@ -9,6 +9,7 @@ weights: with J_S = d E g / d S its response is J_S R^-1 beta, and its LRVB cova
 the excess being the part of q's own covariance that is not linear in the statistics.
 """
 
+import itertools
 import math
 from functools import cached_property
 
@@ -16,7 +17,6 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from sklearn_lrvb.answers.targets import LogWeights, Target, Targets, Weights, distinct
-from sklearn_lrvb.distributions.special_functions import normal_quantile
 
 
 class Tables(Target):
@@ -29,31 +29,30 @@ class Tables(Target):
 
     def __init__(self, posterior, origin=None):
         super().__init__(posterior, origin)
-        families = posterior.prior.families
-        self._quantiles = {name: quantile for f in families for name, quantile in f.estimates.items()}
-        self._n_values = [len(f.estimates) if f.holds_numbers else f.n_features for f in families]
-        columns = np.concatenate(
-            [np.repeat(f.places, n) for f, n in zip(families, self._n_values, strict=True)]
-        )
-        self._order = np.argsort(columns, kind="stable")
-
-    @property
-    def size(self):
-        return self.n_units * len(self._order)
+        # The column, the number within the column, and the kind of every entry of a class.
+        places, numbers, kinds = [], [], []
+        for family in posterior.prior.families:
+            n_kinds = len(family.estimates)
+            n_values = n_kinds if family.holds_numbers else family.n_features
+            places.append(np.repeat(family.places, n_values))
+            numbers.append(np.tile(np.arange(n_values), family.n_columns))
+            kinds.append(np.array(list(family.estimates))[numbers[-1] % n_kinds])
+        self._order = np.argsort(np.concatenate(places), kind="stable")
+        self.n_entries = len(self._order)
+        self._columns = np.stack([np.concatenate(places), np.concatenate(numbers)], axis=1)[self._order]
+        self._kinds = np.tile(np.concatenate(kinds)[self._order], self.n_units)
 
     def coordinates(self, units=slice(None)):
         block = self.posterior.coefficient_blocks[self.block]
         # Coordinates have all classes of a feature together.
         return np.arange(block.start, block.stop).reshape(self.width, self.n_units).T[units].ravel()
 
-    def flat(self, values):
-        return values.reshape(*values.shape[:-2], -1)
+    @property
+    def shape(self):
+        return self.n_units, self.n_entries
 
-    def shaped(self, flat):
-        return flat.reshape(*flat.shape[:-1], self.n_units, -1)
-
-    def flat_index(self, component, row, column):
-        return component * len(self._order) + row
+    def entry_index(self, row, column):
+        return row
 
     def joined(self, parts, n_axes):
         """Arrays by family (..., c, q) to one in the order of the table, (..., entries of a class)."""
@@ -71,86 +70,73 @@ class Tables(Target):
     @cached_property
     def _over_roots(self):
         """J_S Q^-T and J_S R^-1 for R = Q Q', by family: list of pairs of (K, c, q, b)."""
-        pairs = zip(self._by_family("jacobian"), self._by_family("covariance_root"), strict=True)
-        found = []
-        for jacobian, root in pairs:
+        over_roots = []
+        for jacobian, root in zip(
+            self._by_family("jacobian"), self._by_family("covariance_root"), strict=True
+        ):
             half = np.linalg.solve(root, jacobian.swapaxes(-1, -2))
             whole = np.linalg.solve(root.swapaxes(-1, -2), half)
-            found.append((half.swapaxes(-1, -2), whole.swapaxes(-1, -2)))
-        return found
+            over_roots.append((half.swapaxes(-1, -2), whole.swapaxes(-1, -2)))
+        return over_roots
 
     def response(self, coefficients, units=slice(None)):
-        ones = np.empty(coefficients.shape[:-1])
-        changes = self.posterior.prior.split(np.concatenate([ones[..., None], coefficients], axis=-1))
+        unused = np.empty((*coefficients.shape[:-1], 1))  # In place of those of the weights.
+        changes = self.posterior.prior.split(np.concatenate([unused, coefficients], axis=-1))
         moved = [
             np.einsum("kcqb,...kcb->...kcq", whole[units], change)
             for (_, whole), change in zip(self._over_roots, changes, strict=True)
         ]
         return self.joined(moved, coefficients.ndim - 1).reshape(*coefficients.shape[:-2], -1)
 
-    def subscripts(self, feature_names, word=str):
-        """Class, column and category of every flat entry, such as "0,smokes=yes", by a function of these."""
-        columns, ends = self.posterior.prior.columns, []
-        for (place, _), label in zip(self.columns_of_entries(), self.labels_of_entries(), strict=True):
-            of_category = f"={word(label)}" if columns[place].categories else ""
-            ends.append(f"{columns[place].name}{of_category}")
-        return [f"{k},{end}" for k in range(self.n_units) for end in ends]
+    def beyond_coefficients(self, changes, some):
+        direct = self.joined([values[some] for values in changes.values], 2)
+        return direct.reshape(len(direct), -1) - self.responses(changes.statistics[some])
 
     def labels(self, feature_names):
+        columns = self.posterior.prior.columns
+        entries = list(zip(self._columns[:, 0], self.labels_of_entries(), strict=True))
+
         def named(word):
-            ends = self.subscripts(feature_names, word)
-            return [f"{kind}[{end}]" for kind, end in zip(self.kinds, ends, strict=True)]
+            names = [
+                f"{columns[place].name}={word(label)}" if columns[place].categories else columns[place].name
+                for place, label in entries
+            ]
+            pairs = itertools.product(self.unit_names(), names)
+            return [f"{kind}[{k},{name}]" for kind, (k, name) in zip(self._kinds, pairs, strict=True)]
 
         # "a=b=c" is "b=c" of column "a", or "c" of column "a=b"; 1 and "1" may be in one column.
         return distinct(named(str), lambda: named(repr))
 
     def labels_of_entries(self):
         """What the entries of a class are called within their columns: categories, "mean", "sd" or "rate"."""
-        parts, columns = [], self.posterior.prior.columns
-        for family in self.posterior.prior.families:
-            for place in family.places:
-                parts += family.estimates if family.holds_numbers else columns[place].categories
-        found = np.empty(len(parts), dtype=object)
-        found[:] = parts
-        return found[self._order].tolist()
+        columns, kinds = self.posterior.prior.columns, self._kinds.tolist()
+        return [
+            columns[place].categories[number] if columns[place].categories else kind
+            for (place, number), kind in zip(self._columns, kinds[: self.n_entries], strict=True)
+        ]
 
     def columns_of_entries(self):
         """Number of the column, and of the value within it, of every entry of a class: int array (e, 2)."""
-        pairs = []
-        for family, n_values in zip(self.posterior.prior.families, self._n_values, strict=True):
-            pairs += [(place, number) for place in family.places for number in range(n_values)]
-        return np.array(pairs)[self._order]
-
-    @property
-    def kinds(self):
-        """What every flat entry is: "probability", "mean", "sd", "rate" or another one."""
-        kinds = []
-        for family, n_values in zip(self.posterior.prior.families, self._n_values, strict=True):
-            n_times = n_values // len(family.estimates)  # Every category has the same.
-            kinds += list(family.estimates) * n_times * family.n_columns
-        return np.tile(np.array(kinds)[self._order], self.n_units)
+        return self._columns
 
     def families(self):
-        kinds = self.kinds
-        return [(kinds == kind, quantile) for kind, quantile in sorted(self._quantiles.items())]
+        families = self.posterior.prior.families
+        quantiles = {kind: quantile for family in families for kind, quantile in family.estimates.items()}
+        return [(self._kinds == kind, quantile) for kind, quantile in sorted(quantiles.items())]
 
     def has_moments(self, counts):
-        exist, kinds = super().has_moments(counts), self.kinds
+        exist = super().has_moments(counts)
         for family in self.posterior.prior.families:
             freedom = family.degrees_of_freedom(counts.min(axis=0))
             by_class = np.stack([freedom > 1.0, freedom > 2.0])
-            by_entry = np.repeat(by_class, self.size // self.n_units, axis=1)
-            exist &= by_entry | ~np.isin(kinds, list(family.estimates))
+            by_entry = np.repeat(by_class, self.n_entries, axis=1)
+            exist &= by_entry | ~np.isin(self._kinds, list(family.estimates))
         return exist
-
-    def is_positive(self):
-        return np.array([self._quantiles[kind] is not normal_quantile for kind in self.kinds])
 
     def _excesses(self):
         """By family, (K, c, q, q)."""
-        of_q = self._by_family("covariance")
-        pairs = zip(of_q, self._over_roots, strict=True)
-        return [whole - half @ half.swapaxes(-1, -2) for whole, (half, _) in pairs]
+        pairs = zip(self._by_family("covariance"), self._over_roots, strict=True)
+        return [covariance - half @ half.swapaxes(-1, -2) for covariance, (half, _) in pairs]
 
     def excess_with(self, other):
         if not isinstance(other, Tables):
@@ -177,11 +163,6 @@ class ClassTargets(Targets):
     table = {target.name: target for target in (LogWeights, Tables, Weights)}
     parameters = (LogWeights.name, Tables.name)
     reported_names = ("weights", "tables")
-
-    def parts_of_direction(self, direction):
-        squares = np.square(self.posterior.array(direction))
-        is_of_weights = squares[:, 0].sum() > squares[:, 1:].sum()
-        return LogWeights.name if is_of_weights else Tables.name, squares.sum(axis=1)
 
 
 def changes_of(target, log_weights, values):

@@ -1,36 +1,29 @@
 """Normal components, or Student's t, perhaps with noise: where the rules find their arithmetic."""
 
-from sklearn_lrvb.gaussian.answers.influence import (
-    InfluenceFunctions,
-    ResponsesOfNormalRows,
-)
+from sklearn_lrvb.gaussian.answers.influence import NormalInfluenceFunctions, ResponsesOfNormalRows
 from sklearn_lrvb.gaussian.answers.margins import covariance_margins
-from sklearn_lrvb.gaussian.answers.prior_sensitivity import PriorMoves
+from sklearn_lrvb.gaussian.answers.prior_sensitivity import changes_of_prior
+from sklearn_lrvb.gaussian.e_step.coordinates import coordinates_of
 from sklearn_lrvb.gaussian.e_step.first_m_step import posterior_from_responsibilities
-from sklearn_lrvb.gaussian.e_step.frames import (
-    frames_of,
-)
 from sklearn_lrvb.gaussian.fitting.component_statistics import ComponentStatistics
 from sklearn_lrvb.gaussian.fitting.split_proposals import NormalSplitProposals
 from sklearn_lrvb.gaussian.fitting.starts import SAMPLE_ROWS
 from sklearn_lrvb.gaussian.information.observed_information import GaussianInformation
 from sklearn_lrvb.gaussian.sampling.copula import GaussianCopula
-from sklearn_lrvb.gaussian.sampling.copula_density import GaussianCopulaDensity
 from sklearn_lrvb.gaussian.sampling.parameters import GaussianParameters
 from sklearn_lrvb.mixture.model import MixtureModel
 
 GAUSSIAN = MixtureModel(
-    frames=frames_of,
+    coordinates=coordinates_of,
     first_posterior=posterior_from_responsibilities,
     information=GaussianInformation,
     components=ComponentStatistics,
     split_proposals=NormalSplitProposals,
     sample_rows=SAMPLE_ROWS,
-    influence_functions=InfluenceFunctions,
+    influence_functions=NormalInfluenceFunctions,
     responses_of_rows=ResponsesOfNormalRows,
-    moves_of_prior=PriorMoves,
+    changes_of_prior=changes_of_prior,
     copula=GaussianCopula,
-    copula_density=GaussianCopulaDensity,
     parameters=GaussianParameters,
     mode_targets=("log_weights", "means"),
     ways_to_fewer_unknowns=(

@@ -7,8 +7,8 @@ work is done on the scaled system
     S = I - T' G T,        M = T^-T S T^-1,        M^-1 = T S^-1 T',
 
 whose eigenvalues lie in (0, 1] at a strict local optimum: one minus the fractions of missing information,
-which are the linear rates of coordinate ascent. M^-1 is the linear response covariance
-(Equation 11 of the paper; Louis' formula). An array "in the scaled coordinates" is one that S applies to.
+which are the linear rates of coordinate ascent. M^-1 is the linear response covariance (Equation 11 of the
+paper; Louis' formula). An array "in the scaled coordinates" is one that S applies to.
 
 Three `solvers` implement the interface from different forms of G:
 
@@ -207,7 +207,7 @@ class ObservedInformation(ABC):
     >>> information.covariance().round(12)
     array([[2., 0.],
            [0., 1.]])
-    >>> information.newton_step(np.array([1.0, 1.0])).step  # a sweep of coordinate ascent moves by (1, 1)
+    >>> information.newton_step(np.array([1.0, 1.0])).step  # an iteration of CAVI moves by (1, 1)
     array([2., 1.])
     """
 
@@ -242,7 +242,7 @@ class ObservedInformation(ABC):
         Parameters
         ----------
         gradient : ndarray of shape (D,)
-            Change of the sufficient statistics by one sweep of coordinate ascent.
+            Change of the sufficient statistics by one iteration of coordinate ascent.
         """
 
     @abstractmethod
@@ -359,8 +359,8 @@ class SolverCosts:
         Number m of columns of B with G = B B': size of the dual matrix.
     gram, kernel, product : float
         Costs to form G, to form B' R B, and of one product G v, in flops or any other unit of time.
-    sweep : float, default=1.0
-        Cost of a sweep of coordinate ascent, in the same unit.
+    iteration : float, default=1.0
+        Cost of an iteration of coordinate ascent, in the same unit.
     n_numbers_per_column : int, default=0
         Numbers that are stored for a column of B.
 
@@ -381,7 +381,7 @@ class SolverCosts:
     gram: float
     kernel: float
     product: float
-    sweep: float = 1.0
+    iteration: float = 1.0
     n_numbers_per_column: int = 0
 
     def costs(self, n_targets: int) -> dict[str, float]:
@@ -406,7 +406,7 @@ class SolverCosts:
         return int(min([_MAX_PRODUCTS * self.product, *matrices]) / self.product)
 
     def newton_price(self) -> tuple[str, float]:
-        """The cheapest solver for a Newton step, and what the step costs with it in sweeps.
+        """The cheapest solver for a Newton step, and what the step costs with it in iterations.
 
         The information may be indefinite: the solvers that form a matrix then need products with it, 600 D^2
         (primal) or 600 m^2 (dual) more.
@@ -416,7 +416,7 @@ class SolverCosts:
             if solver in costs:
                 costs[solver] += _SADDLE_FLOPS * size**2
         solver = min(costs, key=costs.__getitem__)
-        return solver, costs[solver] / self.sweep
+        return solver, costs[solver] / self.iteration
 
     def cheapest(self, n_targets: int) -> str:
         """Name of the cheapest solver for a number of solutions: "primal", "dual" or "matrix_free"."""

@@ -39,13 +39,13 @@ _LANCZOS_FROM_SIZE = 1000
 _EIGENVALUE_RESTARTS = 50
 _EIGENVALUE_TOLERANCE = 1e-6  # Relative tolerance of the smallest eigenvalue by Lanczos' method.
 REMAINING = "remaining"  # Name of the shares among the arrays of a dual information.
-# Growth of the fastest direction in one step from a saddle. Of 1,880 fits 47 ended below plain sweeps; with
-# the inverse of |S| in place of `sums_of_sweeps`, 89 did.
+# Growth of the fastest direction in one step from a saddle. Of 1,880 fits 47 ended below plain iterations;
+# with the inverse of |S| in place of `sums_of_iterations`, 89 did.
 _SADDLE_GROWTH = 3.0
 # Number of products of a step from a saddle. The step is a polynomial of S whose degree is its number of
-# sweeps; where that is larger, the step is an approximation.
+# iterations; where that is larger, the step is an approximation.
 _SADDLE_PRODUCTS = 25
-# Least size at which negative eigenvalues of S count, so that a step is at most some 1,000 sweeps.
+# Least size at which negative eigenvalues of S count, so that a step is at most some 1,000 iterations.
 _LEAST_CURVATURE = 1e-3
 # Share of the coordinates from which on the inverse is formed: its triangular root takes a third of the flops
 # of D triangular solutions, and is kept.
@@ -100,13 +100,13 @@ class _FactoredInformation(ObservedInformation):
     def newton_step(self, gradient: NDArray[np.float64]) -> NewtonStep:
         """As of every solver.
 
-        Where M is not positive definite, `sums_of_sweeps` of S replaces the inverse of S, so that the step
-        leaves a saddle point in the direction of sweeps and never descends.
+        Where M is not positive definite, `sums_of_iterations` of S replaces the inverse of S, so that the
+        step leaves a saddle point in the direction of iterations and never descends.
         """
         scaled = self.complete.times_root_transposed(gradient[:, None])
         definiteness = self.definiteness()
         if definiteness is Definiteness.INDEFINITE:
-            step = function_times_vector(self._scaled_product, scaled, sums_of_sweeps, _SADDLE_PRODUCTS)
+            step = function_times_vector(self._scaled_product, scaled, sums_of_iterations, _SADDLE_PRODUCTS)
         else:
             step = self._solve_scaled(scaled)
         return self._as_newton_step(scaled, step, definiteness)
@@ -368,11 +368,11 @@ class DualInformation(_FactoredInformation):
         return solution / self._share_roots
 
 
-def sums_of_sweeps(eigenvalues):
-    """Length of n sweeps from a saddle along eigenvectors of S, in units of the first: sum_{i<n} (1 - s)^i.
+def sums_of_iterations(eigenvalues):
+    """Length of n iterations from a saddle along eigenvectors of S, relative to one: sum_{i<n} (1 - s)^i.
 
-    A sweep multiplies the gradient by 1 - S. With n sweeps, the direction in which they leave the saddle
-    fastest grows threefold.
+    An iteration multiplies the gradient by 1 - S. With n iterations, the direction in which they leave the
+    saddle fastest grows threefold.
 
     Parameters
     ----------
@@ -385,11 +385,11 @@ def sums_of_sweeps(eigenvalues):
         At least one.
     """
     steepest = max(-np.min(eigenvalues), _LEAST_CURVATURE)
-    n_sweeps = max(np.log(_SADDLE_GROWTH) / np.log1p(steepest), 1.0)
+    n_iterations = max(np.log(_SADDLE_GROWTH) / np.log1p(steepest), 1.0)
     below_one = np.minimum(eigenvalues, 1.0 - np.finfo(float).eps)
     is_flat = np.abs(below_one) < np.finfo(float).eps
-    sums = -np.expm1(n_sweeps * np.log1p(-below_one)) / np.where(is_flat, 1.0, below_one)
-    return np.where(is_flat, n_sweeps, sums)
+    sums = -np.expm1(n_iterations * np.log1p(-below_one)) / np.where(is_flat, 1.0, below_one)
+    return np.where(is_flat, n_iterations, sums)
 
 
 class MatrixFreeInformation(ObservedInformation):
@@ -464,8 +464,8 @@ class MatrixFreeInformation(ObservedInformation):
         """Newton's step in the sufficient statistics, R^-1 M^-1 gradient, to a relative residual of 1e-2.
 
         At negative curvature the iteration stops and returns its present step, always a direction of ascent:
-        at least the gradient, which is a plain sweep. The decrement is then a lower bound. The definiteness
-        is INDEFINITE where negative curvature was met, and UNDECIDED otherwise.
+        at least the gradient, which is a plain iteration. The decrement is then a lower bound. The
+        definiteness is INDEFINITE where negative curvature was met, and UNDECIDED otherwise.
         """
         scaled = self.complete.times_root_transposed(gradient[:, None])
         step, _, is_convex = conjugate_gradients(

@@ -31,7 +31,7 @@ def described_table(estimator, X, sample_weight):
 
     Parameters
     ----------
-    estimator : LRVBLatentClassMixture, which says the kinds of columns
+    estimator : LRVBLatentClassMixture, which says the types of columns
     X : table, source of batches or Dask data frame
     sample_weight : array-like (n_samples,) or None
     """
@@ -106,7 +106,7 @@ def rows_of_table(estimator, columns, X, sample_weight=None, is_training=False):
 
 
 class EncodedRows(ArrayRows):
-    """Rows whose blocks keep NaN where a value is missing: there are no patterns of holes to sort by."""
+    """Rows whose blocks keep NaN where a value is missing: there are no patterns to sort by."""
 
     def which_count(self):
         kept = ~np.isnan(self.X).all(axis=1)
@@ -115,7 +115,9 @@ class EncodedRows(ArrayRows):
     def counted(self):
         kept = self.which_count()
         if not kept.any():
-            raise ValueError(f"X has no value: all are missing in its {self.n_samples} rows that count.")
+            raise ValueError(
+                f"X has no value: all are missing in its {self.n_samples} rows of positive weight."
+            )
         return self if kept.all() else self.chosen(np.flatnonzero(kept))
 
 

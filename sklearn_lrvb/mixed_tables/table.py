@@ -149,7 +149,7 @@ class TableColumns:
     ----------
     columns : tuple of Column, of those that are modelled
     n_given : int, number of columns of the table
-    n_rows : int, number of its rows that count
+    n_rows : int, number of its rows of positive weight
     container : "pandas", "polars" or "array", what `decoded` returns
     labels : tuple, what the data frame calls the columns that are modelled
     """
@@ -217,8 +217,8 @@ class TableColumns:
         empty = [column.name for column in self.columns if not column.n_values]
         if empty:
             raise ValueError(
-                f"All values are missing in {len(empty)} column(s) of X ({self.n_rows} rows that count): "
-                f"{_listed(empty)}. Drop them, or leave them out, as in {{{empty[0]!r}: 'ignore'}}."
+                f"All values are missing in {len(empty)} column(s) of X ({self.n_rows} rows of positive "
+                f"weight): {_listed(empty)}. Drop them, or leave them out, as in {{{empty[0]!r}: 'ignore'}}."
             )
         for column in self.columns:
             if column.given_kind == "binary" and len(column.categories) > 2:
@@ -425,14 +425,14 @@ def _resolved(kinds, X, names, labels):
         return {}
     if not isinstance(kinds, dict):
         raise ValueError(
-            f"The kinds of columns must be 'auto' or a dict such as {{{names[0]!r}: 'categorical'}}, got "
+            f"The types of columns must be 'auto' or a dict such as {{{names[0]!r}: 'categorical'}}, got "
             f"{kinds!r}."
         )
     by_place = {}
     for key, kind in kinds.items():
         if kind not in (*FAMILIES, "ignore"):
             listed = ", ".join(map(repr, (*FAMILIES, "ignore")))
-            raise ValueError(f"The kind of column(s) {key!r} must be one of {listed}, got {kind!r}.")
+            raise ValueError(f"The type of column(s) {key!r} must be one of {listed}, got {kind!r}.")
         chosen = key(X) if callable(key) else key
         is_one = isinstance(chosen, (str, int, np.integer)) or (
             isinstance(chosen, tuple) and chosen in labels
@@ -467,7 +467,7 @@ def _place(key, names, labels):
 def _codes(column, given, counts):
     """Codes of a given column among the categories of the fit, as float array (n,), NaN where missing.
 
-    Also what it has besides, in rows that count: list of (name, value, number of rows, first row).
+    Also what it has besides, in rows of positive weight: list of (name, value, number of rows, first row).
     """
     codes, values = given.coded()
     code_of = {category: float(code) for code, category in enumerate(column.categories)}

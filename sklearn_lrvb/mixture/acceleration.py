@@ -1,10 +1,10 @@
-"""Anderson's acceleration of the sweeps, and the number of steps that are still to go.
+"""Anderson's acceleration of the iterations, and the number of steps that are still to go.
 
-*Conventions.* Sufficient statistics s of several q are compared in the frame of one of them, q_0, and in
-units of its mean-field standard deviations: x = T'(s - s_0), where R = T T' is the inverse of the complete
-information at q_0. In these coordinates a sweep contracts by a symmetric matrix, I - S, whose slowest
-directions are spanned by a few differences of successive x (`anderson_mixing`). `ascent` decides which
-proposals are taken.
+*Conventions.* Sufficient statistics s of several q are compared by their differences from those of one, q_0,
+in units of its mean-field standard deviations: x = T'(s - s_0), where R = T T' is the inverse of the
+complete information at q_0. In these coordinates an iteration contracts by a symmetric matrix, I - S, whose
+slowest directions are spanned by a few differences of successive x (`anderson_mixing`). `ascent` decides
+which proposals are taken.
 """
 
 import numpy as np
@@ -14,31 +14,32 @@ from sklearn_lrvb.anderson_mixing import AndersonMixing
 # Distance from the fixed point, in mean-field standard deviations, at which acceleration ends.
 FIXED_POINT_TOLERANCE = 1e-10
 
-# Newton's method takes over where the sweeps still to go are estimated at more than this many times the cost
-# of a Newton step. The margin is needed because acceleration gathers speed, so that its rate so far
-# overstates the sweeps to go, and because Newton's method takes two or three steps, not one.
+# Newton's method takes over where the iterations still to go are estimated at more than this many times the
+# cost of a Newton step. The margin is needed because acceleration gathers speed, so that its rate so far
+# overstates the iterations to go, and because Newton's method takes two or three steps, not one.
 _NEWTON_MARGIN = 2.5
 
-# Share of the cost of a Newton step that sweeps must have cost before it is taken, so that a failure at most
-# triples their cost. Over 144 fits with surplus components in 1 to 5 features, and 64 default fits of small
-# tables, shares of 0.5 and 1 took the same time.
-_SHARE_OF_SWEEPS = 0.5
+# Share of the cost of a Newton step that iterations must have cost before it is taken, so that a failure at
+# most triples their cost. Over 144 fits with surplus components in 1 to 5 features, and 64 default fits of
+# small tables, shares of 0.5 and 1 took the same time.
+_SHARE_OF_ITERATIONS = 0.5
 
 _RATE_STEPS = 5  # Number of steps over which the rate of convergence is estimated.
-_STALLED_STEPS = 10  # Number of steps in which the distance must halve; otherwise the sweeps have stalled.
+# Number of steps in which the distance must halve; otherwise the iterations have stalled.
+_STALLED_STEPS = 10
 
 
 class Acceleration:
-    """Combinations of the last sweeps (`AndersonMixing`), in the statistics of the mixture's posteriors."""
+    """Combinations of the last iterations (`AndersonMixing`), in the statistics of the posteriors."""
 
     def __init__(self):
         self._distances = []
         self._mixing = AndersonMixing()
-        self._reference = None  # The posterior in whose frames statistics are compared.
+        self._reference = None  # The posterior from whose statistics differences are taken.
         self._points = {}  # Of the posteriors that the fit may be at next.
 
     def record(self, distance):
-        """Note the distance of a state from the sweep's fixed point, in mean-field standard deviations."""
+        """Note the distance of a state from the fixed point, in mean-field standard deviations."""
         self._distances.append(distance)
         self._mixing.step()
 
@@ -53,8 +54,8 @@ class Acceleration:
         return max(0.0, np.log(now / distance) / np.log(before / now) * over)
 
     def newton_pays(self, price):
-        """Whether a Newton step that costs as much as ``price`` sweeps is cheaper than those still to go."""
-        is_due = len(self._distances) - 1 >= _SHARE_OF_SWEEPS * price
+        """Whether a Newton step at the price of ``price`` iterations is cheaper than those still to go."""
+        is_due = len(self._distances) - 1 >= _SHARE_OF_ITERATIONS * price
         return is_due and self.steps_to_go(FIXED_POINT_TOLERANCE) > _NEWTON_MARGIN * price
 
     def has_stalled(self):
@@ -63,12 +64,12 @@ class Acceleration:
         return len(recent) == _STALLED_STEPS and 2.0 * min(recent) > recent[0]
 
     def proposal(self, posterior, next_posterior):
-        """The posterior that the last sweeps lead to, or None.
+        """The posterior that the last iterations lead to, or None.
 
         Parameters
         ----------
         posterior : posterior of a mixture, the state
-        next_posterior : posterior of a mixture, the state after a sweep
+        next_posterior : posterior of a mixture, the state after an iteration
 
         Raises
         ------
@@ -94,7 +95,7 @@ class Acceleration:
         return self._complete.times_root_transposed(statistics[:, None])[:, 0]
 
     def reject(self):
-        """Discard the history after a proposal that was no improvement, and pause for some sweeps."""
+        """Discard the history after a proposal that was no improvement, and pause for some iterations."""
         self._mixing.reject()
         self._reference, self._points = None, {}
 

@@ -1,17 +1,21 @@
 """The ascent of a fit, from a start to an optimum of the lower bound.
 
-A `Fit` is a state on the way, with the rules of when to stop.
-Sweeps, accelerated sweeps and Newton's steps all change the sufficient statistics s of q. EM(s) are the
-statistics after one sweep. Newton's step towards s = EM(s) is R^-1 M^-1 (EM(s) - s) in the current frames,
-R^-1 being the complete information and M the observed one (`MixtureInformation`). The Newton
-decrement is the distance to the optimum in posterior standard deviations, and half its square the lower bound
-that is still to be gained.
+*Words.* An iteration is an E-step and an M-step (CAVI). A step is whatever makes the path longer: an
+iteration, an accelerated one, a step of Newton's method, or a move to another optimum by a split or a merge.
+A fit has finished where no further step is to be taken, and converged if that is at an optimum, within
+``tol``. A `Fit` is a state on the way.
 
-Accelerated sweeps (`acceleration`) cost one sweep each and come within round-off of a stationary point. A few
-matrix-vector products then verify a strict optimum; where forming and factoring M is cheaper than these
-products, it is factored instead. Newton's steps are taken before that where they cost less than the sweeps
-still to go. Moves between optima (`moves`, `search`) interrupt the ascent; each is made only if it raises the
-lower bound.
+Iterations, accelerated iterations and Newton's steps all change the sufficient statistics s of q. EM(s) are
+the statistics after one iteration. Newton's step towards s = EM(s) is R^-1 M^-1 (EM(s) - s) for statistics in
+the coordinates of q, R^-1 being the complete information and M the observed one (`MixtureInformation`). The
+Newton decrement is the distance to the optimum in posterior standard deviations, and half its square the
+lower bound that is still to be gained.
+
+Accelerated iterations (`acceleration`) cost one iteration each and come within round-off of a stationary
+point. A few matrix-vector products then verify a strict optimum; where forming and factoring M is cheaper
+than these products, it is factored instead. Newton's steps are taken before that where they cost less than
+the iterations still to go. Moves between optima (`moves`, `search`) interrupt the ascent; each is made only
+if it raises the lower bound.
 """
 
 import functools
@@ -23,7 +27,7 @@ import numpy as np
 from sklearn_lrvb.linear_response.observed_information import Definiteness
 from sklearn_lrvb.mixture.acceleration import FIXED_POINT_TOLERANCE, Acceleration
 from sklearn_lrvb.mixture.e_step import e_step
-from sklearn_lrvb.mixture.fit import MAX_FIRST_SWEEPS, MIN_FIRST_SWEEPS, AscentStopped, Fit
+from sklearn_lrvb.mixture.fit import MAX_FIRST_ITERATIONS, MIN_FIRST_ITERATIONS, AscentStopped, Fit
 from sklearn_lrvb.mixture.model import DegenerateComponentError
 from sklearn_lrvb.mixture.moves import Moves
 from sklearn_lrvb.mixture.search import Search
@@ -33,24 +37,25 @@ from sklearn_lrvb.mixture.search import Search
 _TRIAL_STEPS = 20
 TRIAL_DISTANCE = 0.1
 
-# First sweeps after which moves are tried. In 432 fits to iris, wine and breast cancer with "full", "tied" or
-# "diag" covariances, trying after 15 lost 3 nats at most, and after 10 up to 330.
-_FIRST_SWEEPS_BEFORE_MOVES = 15
+# First iterations after which moves are tried. In 432 fits to iris, wine and breast cancer with "full",
+# "tied" or "diag" covariances, trying after 15 lost 3 nats at most, and after 10 up to 330.
+_FIRST_ITERATIONS_BEFORE_MOVES = 15
 
 # Steps after which moves are tried again. Every 5 or 20 steps made no difference over 219 fits.
 _STEPS_BETWEEN_MOVES = 10
-_SWEEPS_AFTER_A_MOVE = 2
-# Sweeps within which a move must have raised the bound that may lower it at first: a merge that loses little,
-# or a split whose halves were fitted to a sample of the rows.
-_SWEEPS_ON_TRIAL = 5
+_ITERATIONS_AFTER_A_MOVE = 2
+# Iterations within which a move must have raised the bound that may lower it at first: a merge that loses
+# little, or a split whose proposal was fitted to a sample of the rows.
+_ITERATIONS_ON_TRIAL = 5
 # Merges of components whose rows have scales lose much at first, because the scales of all rows and the
-# degrees of freedom have to change: they have more sweeps, as long as the loss is less than so many gains of
-# the last sweep. After one sweep, the loss was 6 to 30 gains where two clusters of t_3 data were merged, and
-# at most one where a component was merged with another that had taken its rows far out.
-_MOST_SWEEPS_ON_TRIAL = 20
+# degrees of freedom have to change: they have more iterations, as long as the loss is less than so many gains
+# of the last iteration. After one iteration, the loss was 6 to 30 gains where two clusters of t_3 data were
+# merged, and at most one where a component was merged with another that had taken its rows far out.
+_MOST_ITERATIONS_ON_TRIAL = 20
 _HOPELESS = 4.0
 
-# A step that lowers the bound is tried at this many lengths, each half the last, before a sweep replaces it.
+# A step that lowers the bound is tried at this many lengths, each half the last; then an iteration
+# replaces it.
 _MAX_HALVINGS = 5
 
 # If a matrix costs fewer products than this, it is formed. 8 products verify an optimum in most fits, and
@@ -75,9 +80,9 @@ class Ascent:
     ----------
     rows : Rows
     tol : float
-        Lower bound still to be gained (`newton`), or gained by the last sweep (`coordinate_ascent`), below
-        which the fit has converged.
-    max_iter : int, largest number of steps, sweeps and Newton steps alike
+        Lower bound still to be gained (`newton`), or gained by the last iteration (`coordinate_ascent`),
+        below which the fit has converged.
+    max_iter : int, largest number of steps, iterations and Newton steps alike
     on_step : callable(Fit) -> bool, called after every step; `AscentStopped` is raised where it is true
     moves : Moves or None, which moves between optima `newton` may make
     on_move : callable(n_iter, name), called after every move
@@ -90,7 +95,7 @@ class Ascent:
     moves: Moves | None = None
     on_move: Callable = lambda n_iter, name: None
 
-    # The start and the end of a fit; in the space that the rows span (`row_span`) they are others.
+    # Where a fit starts and ends; `AscentInSpan` overrides these.
 
     def start_from(self, responsibilities, prior):
         """The state before the first step, after an M-step from given responsibilities.
@@ -114,24 +119,24 @@ class Ascent:
         result = e_step(self.rows, posterior)
         fit = Fit(posterior, result, (result.lower_bound,))
         if path and abs(path[-1] - fit.lower_bound) <= fit.round_off():
-            path = path[-MAX_FIRST_SWEEPS - 1 :]  # As many as make first sweeps unnecessary.
+            path = path[-MAX_FIRST_ITERATIONS - 1 :]  # As many as make first iterations unnecessary.
             fit = replace(fit, path=path, n_before=len(path) - 1)
         return fit
 
     def rows_of(self, fit):
-        """The rows in the coordinates of a state."""
+        """The rows on which a state was computed."""
         return self.rows
 
     def ended(self, fit):
-        """The state at the end of the fit, in the coordinates of X; the same for its own result."""
+        """The state at the end of the fit, in all features of X."""
         return fit
 
-    # The ascents: by plain sweeps, by everything there is, and a few steps of the latter.
+    # The ascents: by plain iterations, by everything there is, and a few steps of the latter.
 
     def coordinate_ascent(self, fit):
-        """Sweeps until the last one changes the lower bound by less than ``tol``, or is not accepted."""
+        """Iterations until the last one changes the lower bound by less than ``tol``, or is not accepted."""
         while fit.n_iter < self.max_iter and not fit.converged:
-            before, fit = fit, self._sweep(fit)
+            before, fit = fit, self._iterated_once(fit)
             if fit.posterior is before.posterior:
                 break
             change = fit.e_step_result.lower_bound - before.lower_bound
@@ -139,16 +144,16 @@ class Ascent:
         return fit
 
     def newton(self, fit):
-        """Sweeps, accelerated sweeps, and Newton steps where they pay, to the optimum up to round-off.
+        """Plain and accelerated iterations, and Newton steps where they pay, to the optimum up to round-off.
 
         Where the moves include a search, the ascent from each of its moves may take ``max_iter`` steps.
         """
-        fit, acceleration = self._first_sweeps(fit)
+        fit, acceleration = self._first_iterations(fit)
         try:
             fit = self._ascended(fit, acceleration)
         except DegenerateComponentError:
-            # Under an improper prior the bound rises without limit as a component empties. Sweeps may stop at
-            # an optimum on the way where larger steps run on.
+            # Under an improper prior the bound rises without limit as a component empties. Iterations may
+            # stop at an optimum on the way where larger steps run on.
             at_optimum = self.coordinate_ascent(fit)
             fit = self._ascended(replace(at_optimum, converged=False), Acceleration())
         while self.moves is not None and fit.finished:
@@ -168,35 +173,35 @@ class Ascent:
         try:
             while fit.n_iter < min(self.max_iter, _TRIAL_STEPS) and fit.distance > TRIAL_DISTANCE:
                 if not fit.is_in_local_regime:
-                    fit = self._sweep(fit, in_order=True)
+                    fit = self._iterated_once(fit, in_order=True)
                 elif not moves_were_tried:
                     moves_were_tried = True
                     fit = self._moved(fit) or fit
                 else:
                     acceleration.record(fit.distance)
-                    fit = self._accelerated_sweep(fit, acceleration)
+                    fit = self._accelerated_iteration(fit, acceleration)
             return self._moved(fit) or fit
         except DegenerateComponentError:  # `newton` will handle it, if this start is continued.
             return fit
 
     # The phases of `newton`.
 
-    def _first_sweeps(self, fit):
+    def _first_iterations(self, fit):
         """The state in the local regime, and the acceleration from there.
 
-        Moves are tried on the way: components that share one cluster may exchange rows for many sweeps, which
-        gain as much each time.
+        Moves are tried on the way: components that share one cluster may exchange rows for many iterations,
+        which gain as much each time.
         """
-        acceleration, next_try = Acceleration(), _FIRST_SWEEPS_BEFORE_MOVES
+        acceleration, next_try = Acceleration(), _FIRST_ITERATIONS_BEFORE_MOVES
         while fit.n_iter < self.max_iter and not fit.is_in_local_regime:
             if fit.n_steps >= next_try:
                 next_try, moved = np.inf, self._moved(fit)
                 if moved is not None:
                     fit, acceleration, next_try = moved, Acceleration(), 0
                     continue
-            if fit.n_steps >= MIN_FIRST_SWEEPS:
+            if fit.n_steps >= MIN_FIRST_ITERATIONS:
                 acceleration.record(fit.distance)
-            fit = self._sweep(fit, in_order=True)
+            fit = self._iterated_once(fit, in_order=True)
         return fit, acceleration
 
     def in_best_order(self, fit):
@@ -204,10 +209,10 @@ class Ascent:
         if self.moves is None or fit.stopped or fit.n_iter >= self.max_iter:
             return fit
         posterior = replace(self.moves, only_with_surplus=False).in_order(fit.posterior)
-        return fit if posterior is fit.posterior else self._risen(fit, posterior, 0.0) or fit
+        return fit if posterior is fit.posterior else self._accepted_if_gains(fit, posterior, 0.0) or fit
 
     def _ascended(self, fit, acceleration):
-        """Accelerated sweeps up to their fixed point; Newton steps there, and earlier where they pay.
+        """Accelerated iterations up to their fixed point; Newton steps there, and earlier where they pay.
 
         Moves are tried at the start, every few steps, at the fixed point, and at the end.
         """
@@ -229,13 +234,13 @@ class Ascent:
                 acceleration = Acceleration()
                 continue
             solver, price = None, np.inf
-            # Where Newton's method would not pay at the price of a sweep, the price is not worth asking for.
+            # Its price is computed only if a step at the price of one iteration would pay.
             if acceleration.newton_pays(1.0):
                 solver, price = self._newton_price(fit)
             if acceleration.newton_pays(price):
                 fit, acceleration = self._newton_steps(fit, solver, price * fit.gain), Acceleration()
             else:
-                fit = self._accelerated_sweep(fit, acceleration)
+                fit = self._accelerated_iteration(fit, acceleration)
         return fit if fit.finished else self._verified(fit)
 
     def _newton_price(self, fit):
@@ -256,24 +261,24 @@ class Ascent:
         fit = fit.probed()
         return replace(fit, converged=not fit.is_indefinite, finished=not fit.is_indefinite)
 
-    def _newton_steps(self, fit, solver=None, gain_of_sweeps=None):
-        """Newton steps to the end, or until sweeps gain more for the same cost.
+    def _newton_steps(self, fit, solver=None, gain_of_iterations=None):
+        """Newton steps to the end, or until iterations gain more for the same cost.
 
-        Sweeps gain more in two cases. M may be indefinite, and a Newton step gain less than the sweeps of the
-        same cost. Or M is definite, but the decrement falls no faster than by sweeps: while a component
-        empties, for example, every Newton step merely halves its count.
+        Iterations gain more in two cases. M may be indefinite, and a Newton step gain less than the
+        iterations of the same cost. Or M is definite, but the decrement falls no faster than by iterations:
+        while a component empties, for example, every Newton step merely halves its count.
 
         Parameters
         ----------
         fit : Fit
         solver : str or None, of the observed information; None is the default one
-        gain_of_sweeps : float or None
-            Lower bound that sweeps gain at the cost of a step. None where they have nothing left to gain, so
-            that Newton's method alone can reach the end.
+        gain_of_iterations : float or None
+            Lower bound that iterations gain at the cost of a step. None where they have nothing left to gain,
+            so that Newton's method alone can reach the end.
         """
         least_gain, slow = -np.inf, np.inf
-        if gain_of_sweeps is not None:
-            least_gain, slow = gain_of_sweeps, _SLOW_CONTRACTION
+        if gain_of_iterations is not None:
+            least_gain, slow = gain_of_iterations, _SLOW_CONTRACTION
         last_decrement = np.inf  # At the start of the last step, if M was definite there.
         nearby = None  # M at the start of the last step, where it serves here too.
         while fit.n_iter < self.max_iter:
@@ -288,7 +293,7 @@ class Ascent:
                 return finished if nearby is None else replace(finished, information=None)
             if not fit.is_indefinite and fit.decrement > slow * last_decrement:
                 break
-            before, fit = fit, self._along(fit, fit.direction, -fit.round_off()) or self._sweep(fit)
+            before, fit = fit, self._along(fit, fit.direction, -fit.round_off()) or self._iterated_once(fit)
             last_decrement = np.inf if before.is_indefinite else before.decrement
             nearby = before.information if before.predicts(fit, self.tol) else None
             if before.is_indefinite and fit.gain < least_gain:
@@ -297,18 +302,20 @@ class Ascent:
         return fit
 
     def _is_to_be_verified(self, fit):
-        """Whether it is time to verify an optimum: at the fixed point of the sweeps, up to round-off.
+        """Whether it is time to verify an optimum: at the fixed point of the iterations, up to round-off.
 
         Where a matrix will do it, it is formed as soon as the lower bound can gain no more than about
-        ``tol``. A Newton step with it takes less time than the sweeps that are left.
+        ``tol``. A Newton step with it takes less time than the iterations that are left.
         """
-        if fit.distance < FIXED_POINT_TOLERANCE or not fit.is_within(self.tol, fit.distance):
-            return fit.distance < FIXED_POINT_TOLERANCE
+        if fit.distance < FIXED_POINT_TOLERANCE:
+            return True
+        if not fit.is_within(self.tol, fit.distance):
+            return False
         return self._misses_information(fit) and self._products_for_a_matrix(fit) < _PRODUCTS_OF_A_PROBE
 
     def _misses_information(self, fit):
         """Whether some row may belong to several components, or has missing values."""
-        return bool(fit.e_step_result.n_alternatives or self.rows.has_holes)
+        return bool(fit.e_step_result.n_alternatives or self.rows.has_missing)
 
     def _products_for_a_matrix(self, fit):
         """The number of products with M that cost as much as to form and factor it, a float."""
@@ -316,11 +323,11 @@ class Ascent:
         return information.costs(self.rows, fit.e_step_result).products_for_a_matrix()
 
     def _seems_optimum(self, fit):
-        """Whether a few products verify that the end of the sweeps is a strict optimum.
+        """Whether a few products verify that the end of the iterations is a strict optimum.
 
-        False where sweeps have stalled short of their fixed point, and where the products leave it undecided
-        or would cost more than a factorization. No product is needed where every assignment is certain and
-        every value there, so that no information is missing.
+        False where iterations have stalled short of their fixed point, and where the products leave it
+        undecided or would cost more than a factorization. No product is needed where every assignment is
+        certain and every value there, so that no information is missing.
         """
         if fit.distance > FIXED_POINT_TOLERANCE:
             return False
@@ -336,21 +343,21 @@ class Ascent:
     def _finished(self, fit):
         """The same state at the end of the fit, converged unless negative curvature was met there."""
         if not fit.n_iter:  # The fit started at its end. Verifying that counts as a step.
-            fit = self._stayed(fit)
+            fit = self._rejected(fit)
         return replace(fit, converged=not fit.is_indefinite, finished=True)
 
     # Moves between optima.
 
     def _moved(self, fit, at_fixed_point=False):
-        """The state after the first proposed move that raises the lower bound, and a few sweeps; or None."""
+        """The state after the first proposed move that raises the bound, and a few iterations; or None."""
         if self.moves is None or fit.n_iter >= self.max_iter:
             return None
-        moved = self._first_risen(fit, self.moves.proposals(self.rows, fit, at_fixed_point))
+        moved = self._first_that_gains(fit, self.moves.proposals(self.rows, fit, at_fixed_point))
         if moved is None:
             return None
-        for _ in range(_SWEEPS_AFTER_A_MOVE):
+        for _ in range(_ITERATIONS_AFTER_A_MOVE):
             if moved.n_iter < self.max_iter:
-                moved = self._sweep(moved, in_order=True)
+                moved = self._iterated_once(moved, in_order=True)
         return moved
 
     def _searched(self, fit):
@@ -365,21 +372,23 @@ class Ascent:
             return None
         search = Search(self.rows, fit)
         if may_search:
-            after = self._swept if search.is_of_a_sample else None
-            moved = self._first_risen(fit, search.splits(), after)
-        after = functools.partial(self._made_up, fit) if posterior.has_scales else self._swept
-        return moved or self._first_risen(fit, search.trial_merges(), after)
+            after = self._iterated if search.is_of_a_sample else None
+            moved = self._first_that_gains(fit, search.splits(), after)
+        after = self._iterated
+        if posterior.has_scales:
+            after = functools.partial(self._iterated_while_hopeful, fit)
+        return moved or self._first_that_gains(fit, search.trial_merges(), after)
 
-    def _swept(self, posterior):
-        """The posterior after as many sweeps as a move on trial has."""
-        for _ in range(_SWEEPS_ON_TRIAL):
+    def _iterated(self, posterior):
+        """The posterior after as many iterations as a move on trial has."""
+        for _ in range(_ITERATIONS_ON_TRIAL):
             posterior = posterior.m_step(e_step(self.rows, posterior).moments)
         return posterior
 
-    def _made_up(self, fit, posterior):
-        """The posterior after sweeps that make up for what a merge has lost, or as long as they may do so."""
+    def _iterated_while_hopeful(self, fit, posterior):
+        """The posterior after iterations that make up for what a merge has lost, as long as they may."""
         lower_bound = -np.inf
-        for _ in range(_MOST_SWEEPS_ON_TRIAL):
+        for _ in range(_MOST_ITERATIONS_ON_TRIAL):
             result = e_step(self.rows, posterior)
             gain, lower_bound = result.lower_bound - lower_bound, result.lower_bound
             if not 0.0 < fit.lower_bound - lower_bound < _HOPELESS * gain:
@@ -387,14 +396,14 @@ class Ascent:
             posterior = posterior.m_step(result.moments)
         return posterior
 
-    def _first_risen(self, fit, moves, trial=None):
-        """The state after the first move that raises the bound, perhaps after some sweeps; or None.
+    def _first_that_gains(self, fit, moves, trial=None):
+        """The state after the first move that raises the bound, perhaps after some iterations; or None.
 
         Parameters
         ----------
         fit : Fit
         moves : iterable of Move
-        trial : callable posterior -> posterior, the sweeps; or None
+        trial : callable posterior -> posterior, the iterations; or None
         """
         moves = iter(moves)
         while True:
@@ -405,7 +414,7 @@ class Ascent:
                 posterior = self.moves.in_order(move.posterior)
                 if trial is not None:
                     posterior = trial(posterior)
-                moved = self._risen(fit, posterior, fit.round_off())
+                moved = self._accepted_if_gains(fit, posterior, fit.round_off())
             except DegenerateComponentError:
                 # The move leads to no posterior, or the generator of moves failed. In the latter case it has
                 # ended, and the next round finds no move.
@@ -416,11 +425,11 @@ class Ascent:
 
     # Single steps.
 
-    def _sweep(self, fit, in_order=False):
-        """The state after a plain sweep, or the same state where the lower bound falls.
+    def _iterated_once(self, fit, in_order=False):
+        """The state after a plain iteration, or the same state where the lower bound falls.
 
-        In exact arithmetic no sweep lowers the bound. A fall by more than round-off, amplified by whitening,
-        shows that the M-step has lost the digits that decide.
+        In exact arithmetic no iteration lowers the bound. A fall by more than round-off, which
+        whitening amplifies, shows that the M-step has lost the digits that decide.
 
         Parameters
         ----------
@@ -434,25 +443,25 @@ class Ascent:
         # The comparisons are written so that NaN is a fall.
         if not result.lower_bound >= fit.lower_bound - fit.round_off():
             # So much is far from reached in most fits, and takes longer to compute.
-            relative = fit.posterior.model.frames(fit.posterior).round_off
+            relative = fit.posterior.model.coordinates(fit.posterior).round_off
             if not result.lower_bound >= fit.lower_bound - fit.round_off(relative):
-                return self._stayed(fit)
+                return self._rejected(fit)
         return self._accepted(fit, posterior, result)
 
-    def _accelerated_sweep(self, fit, acceleration):
-        """A step of the acceleration; a plain sweep where none is proposed, or where it lowers the bound."""
+    def _accelerated_iteration(self, fit, acceleration):
+        """A step of the acceleration; a plain iteration where there is none, or where it lowers the bound."""
         try:
             posterior = acceleration.proposal(fit.posterior, fit.next_posterior)
             if posterior is None:
-                return self._sweep(fit)
+                return self._iterated_once(fit)
             # Emptying a component in one step is safe under a proper prior, irreversible under the flat one.
             is_rejected = posterior.prior.flat and fit.loses_most_rows(posterior)
-            moved = None if is_rejected else self._risen(fit, posterior, -fit.round_off())
+            moved = None if is_rejected else self._accepted_if_gains(fit, posterior, -fit.round_off())
         except DegenerateComponentError:
             moved = None
         if moved is None:
             acceleration.reject()
-            return self._sweep(fit)
+            return self._iterated_once(fit)
         acceleration.accept()
         return moved
 
@@ -463,7 +472,9 @@ class Ascent:
                 posterior = fit.posterior.after_step(0.5**halving * step)
             except DegenerateComponentError:
                 continue
-            moved = None if fit.loses_most_rows(posterior) else self._risen(fit, posterior, least_gain)
+            if fit.loses_most_rows(posterior):
+                continue
+            moved = self._accepted_if_gains(fit, posterior, least_gain)
             if moved is not None:
                 return moved
         return None
@@ -476,7 +487,7 @@ class Ascent:
         away = fit.information.complete.solve_root_transposed(eigenvector[:, None])[:, 0]
         return self._along(fit, away, fit.round_off())
 
-    def _risen(self, fit, posterior, least_gain):
+    def _accepted_if_gains(self, fit, posterior, least_gain):
         """The state at a posterior; None where the lower bound gains less than that there."""
         result = e_step(self.rows, posterior)
         rises = result.lower_bound >= fit.lower_bound + least_gain
@@ -485,13 +496,13 @@ class Ascent:
     def _accepted(self, fit, posterior, result):
         """The state at a posterior; a fall of the lower bound by round-off is recorded as no change."""
         lower_bound = max(fit.lower_bound, result.lower_bound)
-        return self._told(Fit(posterior, result, (*fit.path, lower_bound), fit.n_before))
+        return self._reported(Fit(posterior, result, (*fit.path, lower_bound), fit.n_before))
 
-    def _stayed(self, fit):
+    def _rejected(self, fit):
         """The same state after a step that was not accepted."""
-        return self._told(replace(fit, path=(*fit.path, fit.lower_bound)))
+        return self._reported(replace(fit, path=(*fit.path, fit.lower_bound)))
 
-    def _told(self, fit):
+    def _reported(self, fit):
         """The state after a step, which is the last one where a callback asks for that."""
         if self.on_step(fit):
             raise AscentStopped(fit)

@@ -10,21 +10,21 @@ from sklearn_lrvb.mixture.acceleration import FIXED_POINT_TOLERANCE
 from sklearn_lrvb.mixture.e_step import EStepResult
 from sklearn_lrvb.mixture.model import occupied
 
-# A fit starts with plain sweeps. It makes at least the first number of them, because early sweeps gain most,
-# and at most the second number before larger steps are tried.
-MIN_FIRST_SWEEPS = 4
-MAX_FIRST_SWEEPS = 30
+# A fit starts with plain iterations. It makes at least the first number of them, because early iterations
+# gain most, and at most the second number before larger steps are tried.
+MIN_FIRST_ITERATIONS = 4
+MAX_FIRST_ITERATIONS = 30
 
-# Shift of the components in a sweep, in their own standard deviations, below which the fit is in the local
-# regime of one optimum. From further out, larger steps may end in another optimum than sweeps do.
+# Shift of the components in an iteration, in their own standard deviations, below which the fit is in the
+# local regime of one optimum. From further out, larger steps may end in another optimum than iterations do.
 _LOCAL_REGIME_SHIFT = 0.03
 
-# Newton steps, and accelerated sweeps under the flat prior, may not leave a component with less than this
+# Newton steps, and accelerated iterations under the flat prior, may not leave a component with less than this
 # share of its rows: the quadratic model of the bound is not valid so far out.
 _MIN_SHARE_KEPT = 0.1
 
 # Newton's method ends below the first decrement, where float64 shows no further gain. At a fixed point of the
-# sweeps the second is accepted. It also ends within ``tol`` of the optimum where a step neither gains nor
+# iterations the second is accepted. It also ends within ``tol`` of the optimum where a step neither gains nor
 # halves the decrement.
 _LEAST_DECREMENT = 1e-9
 _ACCEPTED_DECREMENT = 1e-8
@@ -91,12 +91,12 @@ class Fit:
 
     @cached_property
     def distance(self):
-        """Distance from the fixed point of the sweeps, in mean-field standard deviations."""
+        """Distance from the fixed point of the iterations, in mean-field standard deviations."""
         return self.posterior.distance(self.e_step_result.moments)
 
     @cached_property
     def next_posterior(self):
-        """The posterior after a sweep."""
+        """The posterior after an iteration."""
         return self.posterior.m_step(self.e_step_result.moments)
 
     def round_off(self, relative=_ROUND_OFF):
@@ -105,15 +105,15 @@ class Fit:
 
     @property
     def is_in_local_regime(self):
-        """Whether sweeps gain less and less, and move the components little relative to their size.
+        """Whether iterations gain less and less, and move the components little relative to their size.
 
-        Larger steps from further out would end in another optimum than sweeps do, which is worse as often as
-        it is better. One label has one optimum, and a fit whose sweeps gain nothing is at one.
+        Larger steps from further out would end in another optimum than iterations do, which is worse as often
+        as it is better. One label has one optimum, and a fit whose iterations gain nothing is at one.
         """
         if self.posterior.n_labels == 1 or self.gain <= self.round_off():
             return True
-        if self.n_steps < MIN_FIRST_SWEEPS or self.n_steps >= MAX_FIRST_SWEEPS:
-            return self.n_steps >= MAX_FIRST_SWEEPS
+        if self.n_steps < MIN_FIRST_ITERATIONS or self.n_steps >= MAX_FIRST_ITERATIONS:
+            return self.n_steps >= MAX_FIRST_ITERATIONS
         gains_less = self.gain < self.path[-2] - self.path[-3]
         return gains_less and self.distance < _LOCAL_REGIME_SHIFT * np.sqrt(
             self.e_step_result.moments.counts.sum()

@@ -2,36 +2,51 @@
 
 The rules know components only by the classes that a `MixtureModel` lists. They ask ``posterior.model``.
 
-*Conventions.* K components, and L labels: the components and the noise component, if there is one. D
-coefficients: L intercepts first, and the features of all components. The rules ask no more than this of the
-objects of a model that have no class here:
+*Conventions.* K components, and L labels: the components and the noise component, if there is one. q is a
+function of its sufficient statistics s, which sums over the rows decide; EM(s) are the statistics after an
+iteration from q. Vectors (D,) are statistics, or the coefficients beta of changes d rho = beta . h of the log
+densities of rows: L intercepts first, which are the coefficients of the feature 1, then those of all other
+features of the components. Three kinds of objects have no class here, and have to have this:
 
-* A prior: ``model``; ``flat``, whether it is improper; ``weights``, its weight prior (`weight_priors`);
-  ``numbers``, the names of its hyperparameters.
-* A posterior, of which nothing changes: ``model``, ``prior``; ``n_components``, ``n_labels``,
-  ``n_coefficients``, K, L and D; ``counts`` (K,) and ``label_counts`` (L,), the expected rows;
-  ``has_scales``, whether every row has a hidden scale besides its label, so that merges lose much at first;
-  ``divergences.total``, KL(q || prior), a float; ``expectations.log_weights`` (L,), E log pi;
-  ``with_prior(moments)``, moments completed by the prior; ``m_step(moments)``, the posterior that complete
-  moments in its frames lead to; ``residual(moments)``, EM(s) - s (D,), from the same; ``difference(other)``,
-  statistics of another posterior less its own (D,); ``after_step(change)``, the posterior whose statistics
-  differ by (D,); ``distance(moments)``, the length of EM(s) - s in mean-field standard deviations, a float;
-  ``intercept_root`` (L, L), the lower Cholesky factor of the intercepts' mean-field covariance V, and
-  ``count_response(b)``, V^-1 b, (..., L) -> (..., L);
-  ``reordered(order)``, with its components in another order, int array (K,); ``padded(prior)``, with as many
-  empty components after its own as the prior has more.
-  For answers: ``coefficients_of_labels``, coordinates of every label's coefficients, L int arrays;
-  ``coefficient_blocks``, dict of slices of D by name, the first of which is "intercept", and
-  ``block_shapes``, dict, the numbers of units in a block and of coefficients of each;
-  ``log_weight_covariance`` (L, L), Cov_q(log pi), ``intercept_excess`` (L, L), what the covariance of the
-  intercepts has besides, and ``count_response(intercepts)``, the counts that answer to it, (..., L) -> (...,
-  L); ``with_noise(moments)``, moments of rows with what is known besides them; ``units_of_columns()`` (P,),
-  by which rows are compared; ``log_volume``, twice the log of what q has besides its factors, a float.
-  ``described``, its size in words; ``n_coefficients_with(n_components)``, D of another number of components;
-  ``is_exact_alone``, whether q of one component is the exact posterior; ``products_per_row``, about how many
-  multiplications the log densities of a row take under one draw.
-  ``m_step`` and ``after_step`` raise `DegenerateComponentError`.
-* Moments, sums over the rows: ``counts`` (L,); + and -.
+*Prior*: ``model``; ``flat``, whether it is improper; ``weights``, its weight prior (`weight_priors`);
+``hyperparameters``, their names.
+
+*Moments*, sums over the rows from which q follows: ``counts`` (L,); + and -.
+
+*Posterior*, of which nothing changes. For fits:
+
+* ``model``, ``prior``; ``n_components``, ``n_labels``, ``n_coefficients``: K, L and D
+* ``counts`` (K,) and ``label_counts`` (L,), the expected rows
+* ``has_scales``, whether rows have a latent scale besides their label, so that merges lose much at first
+* ``divergences``, KL(q || prior), with its ``total`` and its part of the ``weights``, floats
+* ``expectations.log_weights`` (L,), E log pi
+* ``with_prior(moments)``, moments completed by the prior
+* ``m_step(moments)``, the posterior that complete moments of the E-step at this one lead to
+* ``residual(moments)``, EM(s) - s (D,); ``distance(moments)``, its length in mean-field standard deviations
+* ``difference(other)``, statistics of another posterior less its own (D,)
+* ``after_step(change)``, the posterior whose statistics differ by (D,). It and ``m_step`` raise
+  `DegenerateComponentError` where there is none.
+* ``reordered(order)``, with its components in another order, int array (K,)
+* ``padded(prior)``, with as many empty components after its own as the prior has more
+
+For answers:
+
+* ``coefficients_of_labels``, places of every label's coefficients in (D,), L int arrays
+* ``coefficient_blocks``, dict of slices of (D,) by name, the first of which is "intercept", and
+  ``block_shapes``, dict, the numbers of units in a block and of coefficients of each
+* ``log_weight_covariance`` (L, L), Cov_q(log pi), and ``intercept_excess`` (L, L), what the covariance of the
+  intercepts has besides; ``count_response(b)``, the inverse of the sum of both times b, (..., L) -> (..., L)
+* ``with_known_noise(moments)``, moments of rows with the known noise on them
+* ``units_of_columns()`` (P,), by which rows are compared
+* ``described``, its size in words; ``n_coefficients_with(n_components)``, D of another number of components
+
+For the exact posterior:
+
+* ``log_volume``, twice the log of the integral over what q holds at its mode, a float
+* ``is_exact_alone``, whether q of one component is the exact posterior
+* ``products_per_row``, about how many multiplications the log densities of a row take under one draw
+
+An object that only predicts needs ``model``, ``n_components``, ``n_labels``, and what its coordinates ask.
 """
 
 from abc import ABC, abstractmethod
@@ -61,7 +76,7 @@ class MixtureModel:
 
     Attributes
     ----------
-    frames : callable (posterior, rows=None) -> Frames
+    coordinates : callable (posterior, rows=None) -> Coordinates
         The coordinates that are cheapest for a pass over some rows; without rows, those that are accurate
         whatever the components look like.
     first_posterior : callable (rows, prior, responsibilities) -> posterior
@@ -72,25 +87,25 @@ class MixtureModel:
     components : subclass of Components, of a posterior
     split_proposals : subclass of SplitProposals
     sample_rows : int, largest number of rows in which components to split are looked for
-    influence_functions : callable (posterior, coefficients) -> object
-        Of d targets, given rows of J M^-1, (d, D). The object has ``n_functions``, d; ``workload``, a
-        Workload; ``values(block, out)`` and ``gradients(block, out)``, which write the weight influence
-        (n, d) and the location influence (n, d, P) of a block of n rows.
+    influence_functions : subclass of `answers.influence.InfluenceFunctions`
     responses_of_rows : subclass of `answers.responses.ResponsesOfRows`
-    moves_of_prior : callable posterior -> object
+    changes_of_prior : callable posterior -> object
         The changes of the prior by which its importance is read, to first order. The object has ``names``,
         tuple of the m hyperparameters; ``in_words``, their changes; ``direction``, int array (n,), the
         hyperparameter of each of n changes; ``sources(slice)``, R^-1 beta of some of them, (D, n);
-        ``beyond_coefficients(target, slice)``, changes of a target in addition to its responses, (n, d).
-        Changes of one hyperparameter are joined by the root of the sum of squares.
+        ``concentration`` (n,) and ``intercepts`` (n, L), changes of the weights' prior concentration and of
+        the intercepts at fixed responsibilities, and what else `Target.beyond_coefficients` needs. Changes of
+        one hyperparameter are joined by the root of the sum of squares.
     copula : callable (targets, information, with_excess=True) -> object
         The distribution of draws whose means and covariances are those of linear response. A draw is a
         function of its responses, which are linear functions of standard normal variables. The object has
         ``n_normals``, int, the number of these for a draw; ``responses(normals)``, (n, n_normals) -> (n,
         n_responses); ``draws(responses)``, of a class that is a `DrawArrays`, and its inverse
         ``responses_of(draws)``; ``draws_of_estimates(responses)``, which vary as estimates do, linearly.
+        For the density of draws (`sampling.copula`) it has ``response_root(root)`` and ``root_is_lower``, a
+        triangular root of the covariance of the responses; ``log_derivatives(responses, draws)``;
+        ``slopes(responses, draws, slopes)``; and ``first_order_changes(target, responses)``.
         Without excess, weights do not have the part of their variance that is not of coefficients.
-    copula_density : subclass of `sampling.copula.CopulaDensity`
     parameters : subclass of `sampling.draws.DrawnParameters`
     mode_targets : tuple of str
         Targets whose distance from the fit tells that a draw is in another mode of the posterior.
@@ -98,65 +113,70 @@ class MixtureModel:
     way_to_fewer_features : str, in words
     own_margins : callable (target, information) -> object as `answers.margins.FamilyMargins`
         Of targets with `has_own_margins`, if the model has any.
-    most_sweeps : int
+    most_gibbs : int
         Iterations of Gibbs sampling that slow chains make before a trajectory: several where they cost less.
     """
 
-    frames: Callable
+    coordinates: Callable
     first_posterior: Callable
     information: type
     components: type
     split_proposals: type
     sample_rows: int
-    influence_functions: Callable
+    influence_functions: type
     responses_of_rows: type
-    moves_of_prior: Callable
+    changes_of_prior: Callable
     copula: Callable
-    copula_density: type
     parameters: type
     mode_targets: tuple[str, ...]
     ways_to_fewer_unknowns: str
     way_to_fewer_features: str
     own_margins: Callable | None = None
-    most_sweeps: int = 1
+    most_gibbs: int = 1
 
 
-class Frames(ABC):
-    """Coordinates in which rows are represented before anything is computed from them: *framed* rows.
+class Coordinates(ABC):
+    """How rows are represented before anything is computed from them.
+
+    Normal components whiten rows; classes take the features of their columns.
 
     Attributes
     ----------
-    workload : Workload, numbers that a block of framed rows and its temporary arrays take
-    posterior : posterior, of frames that are accurate whatever the components look like
+    workload : Workload, numbers that a block of represented rows and its temporary arrays take
+    posterior : posterior, of coordinates that are accurate whatever the components look like
     round_off : float
         Round-off of the lower bound at most, relative to its size and the number of rows.
+    kept_rows : object or None
+        The rows with what passes make of them whatever the posterior, where that is kept. Its ``total`` is
+        that of `Rows`, and faster.
     """
 
     round_off = 0.0
+    kept_rows: object = None
 
     @abstractmethod
-    def whiten(self, block):
-        """A `RowBlock` as framed rows, n of them."""
+    def represented(self, block):
+        """A `RowBlock` as represented rows, n of them."""
 
     @abstractmethod
-    def log_densities(self, framed):
+    def log_densities(self, represented):
         """rho (L, n), the expected log densities with log weights; and what q says of scales, or None."""
 
-    def with_scales(self, framed, scales):
-        """Framed rows that know their scales, if they need them."""
-        return framed
+    def with_scales(self, represented, scales):
+        """Whitened rows that know their scales, if they need them."""
+        return represented
 
     @abstractmethod
-    def moments(self, framed, weights):
+    def moments(self, represented, weights):
         """Moments of the rows, given weights (L, n) of any sign."""
 
-    def in_own_frames(self, moments):
-        """The same in the frames that are accurate in any case."""
+    def in_own_coordinates(self, moments):
+        """The same in the coordinates that are accurate in any case."""
         return moments
 
-    # Of frames that are accurate in any case.
+    # Of coordinates that are accurate in any case.
 
-    def features(self, framed, k):
+    def features(self, represented, k):
         """Expected features h_k of rows with label k, (F, n); the first is 1."""
         raise NotImplementedError
 
@@ -188,11 +208,6 @@ class Components(ABC):
     @abstractmethod
     def own_divergences(self):
         """Contributions of what is every component's own to the divergence from the prior, (K,)."""
-
-    def divergence_of_padding(self, padded):
-        """By how much the divergence grows by the empty components of a padded posterior, weights apart."""
-        n_empty = padded.n_components - self._posterior.n_components
-        return n_empty * self.divergence_of_emptied
 
     @abstractmethod
     def merge_gains(self, merges):
@@ -298,7 +313,7 @@ class MixtureInformation(ABC):
         return self.complete
 
     @abstractmethod
-    def observed(self, rows, result, n_targets=1, solver=None, hidden_values=True):
+    def observed(self, rows, result, n_targets=1, solver=None, missing_values=True):
         """M = R^-1 - G with the cheapest solver: ObservedInformation of size D.
 
         Parameters
@@ -307,7 +322,7 @@ class MixtureInformation(ABC):
         result : EStepResult at the posterior
         n_targets : int, number of right-hand sides that will be solved for
         solver : {"primal", "dual", "matrix_free"} or None, which overrules the choice
-        hidden_values : bool
+        missing_values : bool
             Whether G has the information that missing values hide, besides that of unknown labels.
         """
 

@@ -1,13 +1,13 @@
-"""Moves between optima: merges and deletions of components, and their best order.
+"""Moves between local optima: merges and deletions of components, and their best order.
 
-Surplus components empty over hundreds of sweeps, and neither plain nor accelerated sweeps ever join two
-components that share one cluster. A move does either at once. It proposes another q, and the fit continues
-from there if the exact lower bound, which the next E-step finds, is higher than before. `ascent` makes the
+Surplus components empty over hundreds of iterations, and neither plain nor accelerated iterations ever join
+two components that share one cluster. A move does either at once. It proposes another q, and the fit
+continues from there if the exact lower bound, by the next E-step, is higher than before. `ascent` makes the
 moves proposed here; `search` proposes splits and trial merges at the end of a fit.
 
 *Mathematics.* Let r be the responsibilities at q, and q' optimal for them. If a move turns r into r+, and q+
-is optimal for r+, a sweep at q+ finds a lower bound of at least L(r+) = L(r) + gain, and L(r) is at least
-the bound that the sweep at q found. So the sweep accepts every move whose gain is positive. An emptied
+is optimal for r+, an iteration at q+ has a lower bound of at least L(r+) = L(r) + gain, and L(r) is at least
+the bound of the iteration at q. So the iteration accepts every move whose gain is positive. An emptied
 component returns to its prior; K does not change.
 
 A deletion gives the rows of component k to the other labels in proportion to their responsibilities; its gain
@@ -18,7 +18,7 @@ is at least
 with KL_k the contribution of component k to the divergence of q from the prior, KL_empty that of an empty
 component, KL_w that of the weights, N'_k = 0 and
 N'_l = N_l + sum_n w_n r_nk r_nl/(1 - r_nk) for the others. (The terms of the weights are compared with those
-of the best q(pi) for the present counts, which any sweep gains.)
+of the best q(pi) for the present counts, which any iteration gains.)
 
 The gain of a merge follows from the lower bound as a function of the components' statistics,
 
@@ -26,13 +26,15 @@ The gain of a merge follows from the lower bound as a function of the components
 
 with Z_w and Z the integrals over the weights and over the parameters of a component, in closed form by
 conjugacy, and H(r) the entropy of the assignments. The statistics of a component that holds the rows of two
-are their sum, less the prior that is counted twice; the other one returns to its prior. What a kind of
-mixture has to say of this is `Components`.
+are their sum, less the prior that is counted twice; the other one returns to its prior. What a model has to
+say of this is `Components`.
 """
 
 import functools
 import itertools
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import xlogy
@@ -41,8 +43,8 @@ from sklearn_lrvb.mixture.e_step import e_step
 from sklearn_lrvb.mixture.model import DegenerateComponentError, occupied
 from sklearn_lrvb.mixture.responsibilities import expect, normalized
 
-LEAST_GAIN = 1e-3  # Gain of the lower bound, in nats, above which a move is worth a sweep.
-# Gain above which a change of the components' order is worth the sweeps that follow it, up to 170.
+LEAST_GAIN = 1e-3  # Gain of the lower bound, in nats, above which a move is worth an iteration.
+# Gain above which a change of the components' order is worth the iterations that follow it, up to 170.
 _LEAST_GAIN_OF_ORDER = 0.5
 # A pass over the rows evaluates only the most promising merges, this many pairs for every component, and the
 # most promising deletions, this many in all.
@@ -103,7 +105,7 @@ class Moves:
         rows : Rows
         fit : Fit
         at_fixed_point : bool
-            Whether sweeps have nothing left to gain. Merges of many components are then proposed too.
+            Whether iterations have nothing left to gain. Merges of many components are then proposed too.
 
         Yields
         ------
@@ -125,18 +127,12 @@ class MoveProposals:
     ----------
     rows : Rows
     fit : Fit
-
-    Attributes
-    ----------
-    divergence_saved : (K,), fall of the divergence of q from the prior when a component returns to its prior
     """
 
     def __init__(self, rows, fit):
         self._rows, self._fit = rows, fit
         self._model = fit.posterior.model
-        self._statistics = self._model.components(fit.next_posterior)
-        self._present = self._model.components(fit.posterior)
-        self.divergence_saved = self._present.own_divergences - self._present.divergence_of_emptied
+        self._components = self._model.components(fit.next_posterior)
 
     def merges_or_deletion(self):
         """Yield merges that gain; if there are none, the deletion that gains most."""
@@ -149,18 +145,16 @@ class MoveProposals:
         yield from merges
         if merges or not len(deleted):
             return
-        counts = self._fit.e_step_result.moments.counts + sums.taken_over
-        counts[np.arange(len(deleted)), deleted] = 0.0
-        gains = sums.log_kept + self.divergence_saved[deleted] + self.changes_of_weights(counts)
+        gains = self.deletion_gains(deleted, sums.log_kept, sums.taken_over)
         if gains.max() > LEAST_GAIN:
             component = int(deleted[gains.argmax()])
-            without = self._present.emptied(component)
+            without = self._model.components(self._fit.posterior).emptied(component)
             moments = e_step(self._rows, without, without=component).moments
             try:
-                deletion = Move(f"deleted component {component}", without.m_step(moments))
+                posterior = without.m_step(moments)
             except DegenerateComponentError:
                 return
-            yield deletion
+            yield Move(f"deleted component {component}", posterior)
 
     def _promising_pairs(self):
         """Pairs whose merge may gain, and their gains before entropy is subtracted.
@@ -171,10 +165,8 @@ class MoveProposals:
         n_components = self._fit.posterior.n_components
         pairs = np.stack(np.triu_indices(n_components, 1), axis=1)
         pairs = pairs[occupied(self._fit.next_posterior.counts)[pairs].any(axis=1)]
-        gains = self._statistics.merge_gains(pairs)
-        best = np.argsort(-gains, kind="stable")[: _PAIRS_PER_COMPONENT * n_components]
-        best = best[gains[best] > LEAST_GAIN]
-        return pairs[best], gains[best]
+        pairs, gains = best_merges(self._components, pairs, _PAIRS_PER_COMPONENT * n_components)
+        return pairs[gains > LEAST_GAIN], gains[gains > LEAST_GAIN]
 
     def _promising_deletions(self):
         """Components whose deletion may gain, by an estimate.
@@ -183,39 +175,56 @@ class MoveProposals:
         possible, and that its rows go to the other labels in proportion to their counts.
         """
         counts = self._fit.e_step_result.moments.counts
-        others = counts.sum() - counts
-        n_components = self._fit.posterior.n_components
-        of_components = counts[:n_components]
-        may = np.flatnonzero((others > 0)[:n_components] & (self.divergence_saved > of_components))
-        after = counts * (1.0 + counts[may] / others[may])[:, None]
-        after[np.arange(len(may)), may] = 0.0
-        gains = self.divergence_saved[may] - counts[may] + self.changes_of_weights(after)
+        components = np.arange(self._fit.posterior.n_components)
+        others = counts.sum() - counts[components]
+        components = components[(others > 0) & (self._divergence_saved > counts[components])]
+        own = counts[components]
+        taken_over = counts * (own / others[components])[:, None]
+        gains = self.deletion_gains(components, -own, taken_over)
         best = np.argsort(-gains, kind="stable")[:_MAX_DELETIONS]
-        return may[best[gains[best] > LEAST_GAIN]]
+        return components[best[gains[best] > LEAST_GAIN]]
 
-    def changes_of_weights(self, counts):
-        """Gains by the best q(pi) for other expected counts, (n, L) -> (n,).
+    @cached_property
+    def _divergence_saved(self):
+        """Fall of the divergence of q from the prior when a component returns to its prior, (K,)."""
+        present = self._model.components(self._fit.posterior)
+        return present.own_divergences - present.divergence_of_emptied
 
-        They are relative to the gain of the best q(pi) for the present counts, which any sweep makes.
+    def deletion_gains(self, components, log_kept, taken_over):
+        """Gains by deleting components one by one, relative to the gain that any iteration makes.
+
+        Any iteration makes the gain of the best q(pi) for the present counts.
+
+        Parameters
+        ----------
+        components : int array (n,)
+        log_kept, taken_over : (n,) and (n, L), as in `AssignmentSums`
         """
-        present = self._fit.e_step_result.moments.counts
-        log_weights = self._fit.posterior.expectations.log_weights
-        return self._statistics.gains_of_weights(counts, present) - (counts - present) @ log_weights
+        present, log_weights = (
+            self._fit.e_step_result.moments.counts,
+            self._fit.posterior.expectations.log_weights,
+        )
+        counts = present + taken_over
+        counts[np.arange(len(components)), components] = 0.0
+        weights = self._components.gains_of_weights(counts, present) - (counts - present) @ log_weights
+        return log_kept + self._divergence_saved[components] + weights
 
     def _merges(self, pairs, gains, losses):
         """The disjoint merges that gain more than they lose of entropy, all at once, then the best alone."""
-        net, chosen = gains - losses, []
+        net, chosen, taken = gains - losses, [], set()
         for i in np.argsort(-net, kind="stable"):
-            if net[i] > LEAST_GAIN and not set(pairs[i]) & {k for j in chosen for k in pairs[j]}:
+            if net[i] > LEAST_GAIN and taken.isdisjoint(pairs[i]):
                 chosen.append(i)
+                taken.update(pairs[i])
         proposed = [pairs[chosen[:1]]] if chosen else []
         if len(chosen) > 1:
-            together = self._statistics.merge_gains(pairs[None, chosen])[0] - losses[chosen].sum()
-            proposed = [pairs[chosen], *proposed] if together > net[chosen[0]] else proposed
+            together = self._components.merge_gains(pairs[None, chosen])[0] - losses[chosen].sum()
+            if together > net[chosen[0]]:
+                proposed.insert(0, pairs[chosen])
         return [
             Move(
                 f"merged components {', '.join(f'{k} and {l}' for k, l in merged)}",
-                self._statistics.merged_posterior(merged),
+                self._components.merged_posterior(merged),
             )
             for merged in proposed
         ]
@@ -231,14 +240,13 @@ class MoveProposals:
         stages = []  # The gain without entropy, the posterior, and the groups merged.
         groups = {k: (k,) for k in np.flatnonzero(occupied(posterior.counts))}  # By where their rows are.
         while 1 < len(groups) <= _MAX_COLLAPSED:
-            statistics = self._model.components(posterior)
+            components = self._model.components(posterior)
             pairs = np.array(list(itertools.combinations(groups, 2)))
-            gains = statistics.merge_gains(pairs)
-            best = gains.argmax()
-            if not np.isfinite(gains[best]):
+            best, gains = best_merges(components, pairs, 1)
+            if not np.isfinite(gains[0]):
                 break
-            first, second = pairs[best]
-            gain, posterior = gain + gains[best], statistics.merged_posterior(pairs[[best]])
+            first, second = best[0]
+            gain, posterior = gain + gains[0], components.merged_posterior(best)
             groups[first] = groups.pop(first) + groups.pop(second)
             stages.append((gain, posterior, [group for group in groups.values() if len(group) > 1]))
         if not stages or max(gain for gain, _, _ in stages) <= LEAST_GAIN:
@@ -262,8 +270,21 @@ class MoveProposals:
             yield Move("sorted the components by their counts", posterior.reordered(order))
 
 
-@dataclass(frozen=True)
-class AssignmentSums:
+def best_merges(components, pairs, most):
+    """The merges that gain most, without the entropy that is lost, and their gains: (n, 2), (n,).
+
+    Parameters
+    ----------
+    components : Components
+    pairs : int array (m, 2)
+    most : int, largest number of them
+    """
+    gains = components.merge_gains(pairs)
+    best = np.argsort(-gains, kind="stable")[:most]
+    return pairs[best], gains[best]
+
+
+class AssignmentSums(NamedTuple):
     """Sums over the rows, each times its sample weight.
 
     Attributes
@@ -292,30 +313,22 @@ def assignment_sums(rows, posterior, groups, deleted):
     -------
     sums : AssignmentSums
     """
-    frames = posterior.model.frames(posterior, rows)
-    function = functools.partial(_sums_of_block, frames, groups, deleted)
-    return AssignmentSums(*rows.total(function, frames.workload))
+    coordinates = posterior.model.coordinates(posterior, rows)
+    function = functools.partial(_sums_of_block, coordinates, groups, deleted)
+    return AssignmentSums(*rows.total(function, coordinates.workload))
 
 
-def _sums_of_block(frames, groups, deleted, block):
+def _sums_of_block(coordinates, groups, deleted, block):
     """The attributes of `AssignmentSums`, summed over a block."""
-    expectation = expect(frames, block)
+    expectation = expect(coordinates, block)
     r, n_labels = expectation.responsibilities, len(expectation.responsibilities)
-    entropy_losses = block.weighted(_entropy_losses(r, groups)).sum(axis=1)
+    own, entropy_losses = xlogy(r, r), np.zeros(len(groups))
+    for i, group in enumerate(map(list, groups)):
+        merged = r[group].sum(axis=0)
+        entropy_losses[i] = block.weighted(xlogy(merged, merged) - own[group].sum(axis=0)).sum()
     log_kept, taken_over = np.zeros(len(deleted)), np.zeros((len(deleted), n_labels))
     for i, k in enumerate(deleted):
         others, log_normalizer = normalized(np.delete(expectation.log_densities, k, axis=0))
         log_kept[i] = block.weighted(log_normalizer - expectation.log_normalizer).sum()
         taken_over[i, np.arange(n_labels) != k] = block.weighted(others * r[k]).sum(axis=1)
     return entropy_losses, log_kept, taken_over
-
-
-def _entropy_losses(responsibilities, groups):
-    """s log s - sum over a group of r_k log r_k, with s the sum of its r_k: (L, n) -> (n_groups, n)."""
-    own = xlogy(responsibilities, responsibilities)
-    losses = np.empty((len(groups), responsibilities.shape[1]))
-    for loss, group in zip(losses, groups, strict=True):
-        group = np.asarray(group)
-        merged = responsibilities[group].sum(axis=0)
-        np.subtract(xlogy(merged, merged), own[group].sum(axis=0), out=loss)
-    return losses

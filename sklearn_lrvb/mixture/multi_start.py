@@ -27,7 +27,7 @@ class MultiStart:
     Parameters
     ----------
     ascent : Ascent
-    accelerated : bool, whether Newton's method and acceleration are used, or plain sweeps alone
+    accelerated : bool, whether Newton's method and acceleration are used, or plain iterations alone
     progress : Progress
 
     Attributes
@@ -47,14 +47,15 @@ class MultiStart:
         """The state with the highest lower bound.
 
         The first start is run to the end, as it would be alone. The others are tried for a few steps. The
-        better half of them is run to the end, and those near the best; with plain sweeps all of them are, as
-        in scikit-learn. So the result is never worse than that of the first, or of as many first ones as
+        better half of them is run to the end, and those near the best; with plain iterations all of them are,
+        as in scikit-learn. So the result is never worse than that of the first, or of as many first ones as
         would be made alone.
 
         Parameters
         ----------
         starts : sequence of callables (Ascent) -> Fit, the state before the first step
-        search : Moves or None, by which the ascent goes on from the best of the optima
+        search : Moves or None, by which the ascent goes on from the best of the optima. (Moves of the ascent
+            that search do so from every start.)
         n_first : int, starts that are compared before the others; where there are several, those that come to
             an optimum that is reached already are not run to its end
 
@@ -114,8 +115,8 @@ class MultiStart:
     def best_with(self, start, name):
         """The state with the highest lower bound, that of one more start included.
 
-        The start is tried, and run to the end if its lower bound is the highest by then; with plain sweeps it
-        is run to the end in any case.
+        The start is tried, and run to the end if its lower bound is the highest by then; with plain
+        iterations it is run to the end in any case.
 
         Parameters
         ----------

@@ -21,7 +21,7 @@ def refitted(rows, posterior):
     Parameters
     ----------
     rows : Rows, with the weights that are asked about
-    posterior : posterior of a mixture, measured from the origin of the rows, whose prior holds
+    posterior : posterior of a mixture, measured from the origin of the rows. Its prior holds for them.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """Responsibilities of a block of rows, and arithmetic with them that avoids cancellation.
 
 *Conventions.* Responsibilities are label-major, (L, n), so that their normalization reduces over the long
-axis. The labels are the K components and the background, if there is one. rho_nk is the expected log density
-of row n with label k, log weights included.
+axis. The labels are the K components and the noise component, if there is one. rho_nk is the expected log
+density of row n with label k, log weights included.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,8 @@ LEAST_LOG_RESPONSIBILITY = -230.0
 LEAST_LOG_RESPONSIBILITY_RAISED = -1e35
 
 # Components of smaller responsibility are not counted as possible for a row. The counts serve the cost model
-# of the solvers. Where there are none, too little information is missing for a fixed point to be a saddle.
+# of the solvers. Where no row has a second possible label, too little information is missing for a fixed
+# point to be a saddle.
 LEAST_POSSIBLE_RESPONSIBILITY = 1e-14
 
 # Components of smaller responsibility are left out of a row's score and of its derivatives. This bounds their
@@ -41,20 +42,20 @@ NEGLIGIBLE_INFORMATION = 1e-11
 _LEAST_SCORE = -1e140
 
 
-@dataclass(frozen=True)
+@dataclass
 class Expectation:
-    """The E-step of one block of n rows.
+    """The E-step of one block of n rows; nothing of it changes.
 
     Attributes
     ----------
-    framed : the rows in the frames, in which densities are computed (`MixtureModel.frames`)
+    represented : the rows in the coordinates in which densities are computed (`MixtureModel.coordinates`)
     responsibilities : (L, n)
     log_normalizer : (n,), log sum_k exp(rho_nk), which `score_samples` reports
     log_densities : (L, n), rho
     scales : what q says of the rows' scales, or None where they have none
     """
 
-    framed: object
+    represented: object
     responsibilities: np.ndarray
     log_normalizer: np.ndarray
     log_densities: np.ndarray
@@ -65,30 +66,48 @@ class Expectation:
         return counted if self.scales is None else self.scales.weights(counted)
 
 
-def expect(frames, block, without=None):
+def expect(coordinates, block, without=None):
     """The E-step of one block: `Expectation`.
 
     Parameters
     ----------
-    frames : frames of a posterior
+    coordinates : coordinates of a posterior
     block : RowBlock
     without : int or None, a component that no row may belong to
     """
-    framed = frames.whiten(block)
-    log_densities, scales = frames.log_densities(framed)
+    represented = coordinates.represented(block)
+    log_densities, scales = coordinates.log_densities(represented)
     if scales is not None:
-        framed = frames.with_scales(framed, scales)
+        represented = coordinates.with_scales(represented, scales)
     if without is not None:
         log_densities[without] = -np.inf
-    return Expectation(framed, *normalized(log_densities), log_densities, scales)
+    return Expectation(represented, *normalized(log_densities), log_densities, scales)
 
 
-def expect_in_range(frames, block):
+def sums_of_block(coordinates, without, block):
+    """Moments, sum of the log normalizers, and numbers of alternatives and ambiguous pairs of a block."""
+    expectation = expect(coordinates, block, without)
+    r, log_normalizer = expectation.responsibilities, expectation.log_normalizer
+    counted = r
+    if block.sample_weight is not None:
+        counted, log_normalizer = r * block.sample_weight, log_normalizer * block.sample_weight
+    moments = coordinates.moments(expectation.represented, expectation.weights(counted))
+    # These counts serve the cost model; and where no row has an alternative, a fixed point of the iterations
+    # is taken for an optimum (`ascent`). In wider numbers they would take a tenth of an iteration.
+    is_possible = r > LEAST_POSSIBLE_RESPONSIBILITY
+    n_possible, n_pairs = np.count_nonzero(is_possible), 0.0
+    if n_possible > block.n_rows:
+        of_rows = np.ones(len(r), np.float32).dot(is_possible.astype(np.float32))
+        n_pairs = 0.5 * (float(of_rows.dot(of_rows)) - n_possible)
+    return moments, log_normalizer.sum(), n_possible - block.n_rows, n_pairs
+
+
+def expect_in_range(coordinates, block):
     """The E-step of one block of which error bars or influence are asked: `Expectation`.
 
     Parameters
     ----------
-    frames : own frames of a posterior
+    coordinates : coordinates of a posterior, for any rows
     block : RowBlock
 
     Raises
@@ -97,8 +116,8 @@ def expect_in_range(frames, block):
         A row is so far from all components that squares of its log-likelihood overflow.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        expectation = expect(frames, block)
-    nearest = expectation.log_densities[: frames.posterior.n_components].max(axis=0)
+        expectation = expect(coordinates, block)
+    nearest = expectation.log_densities[: coordinates.posterior.n_components].max(axis=0)
     beyond = np.flatnonzero(~(nearest > _LEAST_SCORE))
     if beyond.size:
         largest = np.abs(block.rows[:, beyond[0]]).max()
@@ -111,12 +130,12 @@ def expect_in_range(frames, block):
     return expectation
 
 
-def expect_of_counted(frames, block):
+def expect_of_counted(coordinates, block):
     """The same of which it is asked what the rows do to the fit: rows without any value have no part in it.
 
     Their responsibilities are zero, as those of rows that are not there.
     """
-    expectation = expect_in_range(frames, block)
+    expectation = expect_in_range(coordinates, block)
     expectation.responsibilities[:, block.without_value] = 0.0
     return expectation
 

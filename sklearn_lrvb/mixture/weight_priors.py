@@ -6,10 +6,11 @@ one, and their derivatives; the sensitivities of the means, which are derivative
 at fixed counts; the Kullback-Leibler divergence; the log evidence of given counts; and the order of the
 components in which that evidence is largest.
 
-Both kinds of weights have a stick-breaking form: component k gets a share v_k of the remaining stick. The v_k
-are independent beta variables, K - 1 of them where the last component gets the rest (Dirichlet), else K.
-Arrays have a number for every component, (K,), or for every break of the stick. Where there is a background,
-its weight comes last, and its break is the first one (`WeightsWithBackground`).
+All weights have a stick-breaking form: component k gets a share v_k of the remaining stick. The v_k are
+independent beta variables, K - 1 of them where the last component gets the rest (Dirichlet), else K. Where
+there is a noise component, its weight comes last, and its break is the first one (`WeightsWithNoise`).
+
+*Conventions.* K components, L labels: the components and the noise component; B breaks.
 """
 
 from dataclasses import dataclass, replace
@@ -71,51 +72,118 @@ def _squared_weights(block):
 
 
 class BrokenStick:
-    """Weights in stick-breaking form; a subclass defines `sticks`, the beta parameters of its breaks."""
+    """Weights in stick-breaking form: a product of shares v_b or 1 - v_b of B breaks for every label.
+
+    The shares are independent beta variables, whose two parameters are linear in the counts and in the
+    concentration of the prior. A subclass says how, by `_set_breaks`.
+    """
+
+    def _set_breaks(self, takes, passes, constant, slope):
+        """Set of which shares the weights are products, and the parameters of these shares under the prior.
+
+        Parameters
+        ----------
+        takes, passes : (L, B), ones where the weight of a label has v_b, or 1 - v_b; zeros elsewhere
+        constant, slope : (2, B), the parameters are constant + slope * concentration of the prior
+        """
+        self._takes, self._passes = takes, passes
+        self._constant, self._slope = np.asarray(constant, dtype=float), np.asarray(slope, dtype=float)
+        self._breaks_of_prior = self._constant + self.prior_concentration * self._slope
+
+    def sticks(self, counts):
+        """The two beta parameters of every break: (..., L) -> a pair of (..., B)."""
+        stick, rest = self._breaks_of_prior
+        return stick + np.dot(counts, self._takes), rest + np.dot(counts, self._passes)
 
     @property
     def of_components(self):
-        """The weights of the components alone: these themselves, unless there is a background."""
+        """The weights of the components alone: these themselves, unless there is a noise component."""
         return self
 
     def with_concentration(self, concentration):
         """The same prior with another concentration, alpha_0 or gamma."""
         return replace(self, prior_concentration=concentration)
 
+    # Moments of log pi, from the trigamma functions of the beta parameters, zeta(2, x).
+
+    def _trigammas(self, counts):
+        """Of both parameters of every break, and of their sum: (3, B)."""
+        stick, rest = self.sticks(counts)
+        return zeta(2.0, np.array([stick, rest, stick + rest]))
+
+    def covariance_of_log(self, counts):
+        """V_pi = Cov(log pi) = d E log pi / d counts, (L, L)."""
+        (stick, rest, total), both = self._trigammas(counts), self._takes + self._passes
+        covariance = (self._takes * stick) @ self._takes.T + (self._passes * rest) @ self._passes.T
+        return covariance - (both * total) @ both.T
+
     def variance_of_log(self, counts, combination):
-        """Variance of a linear combination, (K,), of log pi: a float."""
-        return combination @ self.covariance_of_log(counts) @ combination
+        """Variance of a linear combination, (L,), of log pi: a float."""
+        stick, rest, total = self._trigammas(counts)
+        taken, passed = combination.dot(self._takes), combination.dot(self._passes)
+        of_both = np.square(taken + passed).dot(total)
+        return np.square(taken).dot(stick) + np.square(passed).dot(rest) - of_both
+
+    def expected_log_sensitivity(self, counts):
+        """d E log pi / d concentration of the prior, (L,)."""
+        (stick, rest, total), (stick_slope, rest_slope) = self._trigammas(counts), self._slope
+        shared = total * (stick_slope + rest_slope)
+        return self._takes @ (stick * stick_slope - shared) + self._passes @ (rest * rest_slope - shared)
+
+    def logit_variance(self, counts):
+        """Var log(v/(1 - v)), a number for every break."""
+        stick, rest, _ = self._trigammas(counts)
+        return stick + rest
+
+    def logit_covariance_with_log(self, counts):
+        """Cov(log(v/(1 - v)), log pi), (B, L)."""
+        stick, rest, _ = self._trigammas(counts)
+        return (self._takes * stick - self._passes * rest).T
 
     def expected_log(self, counts):
-        """E log pi, (..., K)."""
-        return self.expected_log_at(self.concentration(counts))
+        """E log pi, (..., L)."""
+        return self.expected_log_at(*self._concentrations(counts))
+
+    def _concentrations(self, counts):
+        """The arguments of `expected_log_at`, given counts."""
+        return (self.concentration(counts),)
+
+    # Weights that are scaled to sum to one; they do in any case where the last component gets the rest.
 
     def expected_log_shares(self, counts):
-        """E log pi of weights that are scaled to sum to one, (K,)."""
-        return self.expected_log_shares_at(self.concentration(counts))
+        """E log pi of weights that are scaled to sum to one, (L,)."""
+        return self.expected_log_shares_at(*self._concentrations(counts))
 
     def expected_log_shares_at(self, concentration):
-        """The same at a posterior concentration: of weights that sum to one in any case, E log pi."""
+        """The same at a posterior concentration."""
         return self.expected_log_at(concentration)
 
     def log_shares_jacobian(self, counts):
-        """d `expected_log_shares` / d counts, which is Cov(log shares, log pi): (K, K)."""
+        """d `expected_log_shares` / d counts, which is Cov(log shares, log pi): (L, L)."""
         return self.covariance_of_log(counts)
 
     def log_shares_sensitivity(self, counts):
-        """d `expected_log_shares` / d concentration of the prior, (K,)."""
+        """d `expected_log_shares` / d concentration of the prior, (L,)."""
         return self.expected_log_sensitivity(counts)
 
-    def logit_variance(self, counts):
-        """Var log(v/(1 - v)), a number for every break; the trigamma function is zeta(2, x)."""
-        stick, rest = self.sticks(counts)
-        return zeta(2.0, stick) + zeta(2.0, rest)
+    def mean_jacobian(self, counts):
+        """d mean / d counts, (L, L)."""
+        return self._mean_changes(counts, self._takes.T, self._passes.T)
 
-    def logit_covariance_with_log(self, counts):
-        """Cov(log(v/(1 - v)), log pi), (number of breaks, K)."""
-        stick, rest = self.sticks(counts)
-        first, later = np.eye(len(stick), len(counts)), np.tri(len(counts), len(stick), k=-1).T
-        return first * zeta(2.0, stick)[:, None] - later * zeta(2.0, rest)[:, None]
+    def mean_sensitivity(self, counts):
+        """d mean / d concentration of the prior, (L,)."""
+        return self._mean_changes(counts, *self._slope[:, :, None])[:, 0]
+
+    def _mean_changes(self, counts, stick_changes, rest_changes):
+        """Changes of the mean, given those of the beta parameters of all breaks: (B, n) twice -> (L, n)."""
+        stick, rest = (parameters[:, None] for parameters in self.sticks(counts))
+        shared = (stick_changes + rest_changes) / (stick + rest)
+        log_change = self._takes @ (stick_changes / stick - shared)
+        log_change += self._passes @ (rest_changes / rest - shared)
+        mean = self.mean(counts)
+        return mean[:, None] * (log_change - mean @ log_change)
+
+    # Draws.
 
     def log_weights(self, log_stick, log_rest):
         """log pi from log v and log(1 - v): (..., number of breaks) twice -> (..., K).
@@ -145,7 +213,7 @@ class BrokenStick:
         -------
         log_stick, log_rest : (n, number of breaks)
         """
-        n_breaks = len(self.sticks(np.zeros(self.n_components))[0])
+        n_breaks = self._takes.shape[1]
         after = log_left if n_breaks == self.n_components else np.full(len(log_weights), -np.inf)
         # log of 1 - sum_{j<k} pi_j, from the last to the first, and what is left before them.
         reversed_weights = np.column_stack([after, log_weights[:, ::-1]])
@@ -164,44 +232,27 @@ class DirichletWeights(BrokenStick):
     n_components: int
 
     def __post_init__(self):
-        self._of_prior = np.full(self.n_components, float(self.prior_concentration))
-        self._prior_log_partition = dirichlet.prior_log_partition(self._of_prior)
+        n, passes = self.n_components, np.tri(self.n_components, self.n_components - 1, k=-1)
+        slope = [np.ones(n - 1), passes.sum(axis=0)]
+        self._set_breaks(np.eye(n, n - 1), passes, np.zeros((2, n - 1)), slope)
+        self._prior = np.full(n, float(self.prior_concentration))
+        self._prior_log_partition = dirichlet.prior_log_partition(self._prior)
 
     def concentration(self, counts):
         """Posterior concentration alpha, (K,)."""
         return self.prior_concentration + counts
-
-    def sticks(self, counts):
-        """The two beta parameters of every break: (..., K) -> a pair of (..., K - 1)."""
-        concentration = self.concentration(counts)
-        after = np.cumsum(concentration[..., ::-1], axis=-1)[..., ::-1]
-        return concentration[..., :-1], after[..., 1:]
 
     def expected_log_at(self, concentration):
         """E log pi at a posterior concentration, (..., K)."""
         return dirichlet.expected_log(concentration)
 
     def covariance_of_log(self, counts):
-        """V_pi = Cov(log pi) = d E log pi / d counts, (K, K)."""
         return dirichlet.covariance_of_log(self.concentration(counts))
 
     def mean(self, counts):
         """E pi, (K,)."""
         concentration = self.concentration(counts)
         return concentration / concentration.sum()
-
-    def mean_jacobian(self, counts):
-        """d E pi / d counts, (K, K)."""
-        total = self.concentration(counts).sum()
-        return (np.eye(self.n_components) - self.mean(counts)[:, None]) / total
-
-    def expected_log_sensitivity(self, counts):
-        """d E log pi / d alpha_0, (K,)."""
-        return self.covariance_of_log(counts).sum(axis=1)
-
-    def mean_sensitivity(self, counts):
-        """d E pi / d alpha_0, (K,)."""
-        return self.mean_jacobian(counts).sum(axis=1)
 
     def log_evidence(self, counts):
         """log of the integral of p(pi) prod_k pi_k^N_k: (..., K) -> (...)."""
@@ -213,11 +264,7 @@ class DirichletWeights(BrokenStick):
 
     def expectations(self, counts):
         """E log pi (K,), and KL(q(pi) || p(pi)); a flat prior's density counts as 1."""
-        concentration = self.concentration(counts)
-        expected_log = dirichlet.expected_log(concentration)
-        return expected_log, dirichlet.kl_divergence(
-            concentration, expected_log, self._of_prior, self._prior_log_partition
-        )
+        return dirichlet.expectations(self.concentration(counts), self._prior, self._prior_log_partition)
 
 
 @dataclass
@@ -233,18 +280,21 @@ class StickBreakingWeights(BrokenStick):
     n_components: int
 
     def __post_init__(self):
-        # Ones at j < k in row k, so that log pi = log v + earlier @ log(1 - v): (K, K).
-        self._earlier = np.tri(self.n_components, k=-1)
-        self._of_prior = np.array([1.0, self.prior_concentration])  # of a stick
-        self._prior_log_partition = dirichlet.prior_log_partition(self._of_prior)
+        n, ones, zeros = self.n_components, np.ones(self.n_components), np.zeros(self.n_components)
+        self._set_breaks(np.eye(n), np.tri(n, k=-1), [ones, zeros], [zeros, ones])
+        self._prior = np.array([1.0, self.prior_concentration])  # of a stick
+        self._prior_log_partition = dirichlet.prior_log_partition(self._prior)
 
     def concentration(self, counts):
         """The two beta parameters of every stick, a pair of (K,)."""
-        return 1.0 + counts, self.prior_concentration + counts @ self._earlier
+        return self.sticks(counts)
 
-    def sticks(self, counts):
-        """The two beta parameters of every break: (..., K) -> a pair of (..., K)."""
-        return self.concentration(counts)
+    def mean(self, counts):
+        """E pi, scaled to sum to one as scikit-learn does, (K,)."""
+        stick, rest = self.sticks(counts)
+        total = stick + rest
+        mean = np.exp(self._takes @ np.log(stick / total) + self._passes @ np.log(rest / total))
+        return mean / mean.sum()
 
     def expected_log_at(self, concentration):
         """E log pi at the two beta parameters of every stick, a pair of (..., K)."""
@@ -256,12 +306,12 @@ class StickBreakingWeights(BrokenStick):
         return self.expected_log_at(concentration) - log_total
 
     def log_shares_jacobian(self, counts):
-        _, of_stick, of_rest = self._log_total(*self.concentration(counts))
-        return self.covariance_of_log(counts) - (of_stick + self._earlier @ of_rest)
+        _, stick_slope, rest_slope = self._log_total(*self.sticks(counts))
+        return self.covariance_of_log(counts) - (self._takes @ stick_slope + self._passes @ rest_slope)
 
     def log_shares_sensitivity(self, counts):
-        _, _, of_rest = self._log_total(*self.concentration(counts))
-        return self.expected_log_sensitivity(counts) - of_rest.sum()
+        _, _, rest_slope = self._log_total(*self.sticks(counts))
+        return self.expected_log_sensitivity(counts) - rest_slope.sum()
 
     def _log_total(self, stick, rest):
         """E log of the sum of the weights, and its derivatives in both parameters of every break, (K,) each.
@@ -282,73 +332,20 @@ class StickBreakingWeights(BrokenStick):
         left = -np.expm1(log_next) / spread  # R ~ Beta(left, taken)
         taken = left * np.expm1(-log_mean)
         value = dirichlet.expected_log(np.array([taken, left]))[0]
-        of_taken, of_left = dirichlet.covariance_of_log(np.array([taken, left]))[0]
-        slopes = []
-        for mean, following, spreads in (
-            (-1.0 / total, -1.0 / (total + 1.0), 1.0 / (total * (total + 1.0))),
-            (
-                stick / (rest * total),
-                stick / ((rest + 1.0) * (total + 1.0)),
-                -stick * (rest + total + 1.0) / (rest * total * (rest + 1.0) * (total + 1.0)),
-            ),
-        ):
-            change = -(np.exp(log_next) * following + left * np.exp(log_spread) * spreads) / spread
-            change_of_taken = change * np.expm1(-log_mean) - left * np.exp(-log_mean) * mean
-            slopes.append(of_taken * change_of_taken + of_left * change)
-        return value, *slopes
-
-    def covariance_of_log(self, counts):
-        """V_pi = Cov(log pi) = d E log pi / d counts, (K, K)."""
-        stick, rest = self.concentration(counts)
-        own, of_rest, of_both = zeta(2.0, np.array([stick, rest, stick + rest]))  # trigamma functions
-        cross = self._earlier * of_both
-        covariance = (self._earlier * of_rest - cross) @ self._earlier.T - cross - cross.T
-        covariance.flat[:: len(own) + 1] += own - of_both
-        return covariance
-
-    def variance_of_log(self, counts, combination):
-        # It is one of log v, log(1 - v) and of the sum that both share.
-        stick, rest = self.concentration(counts)
-        later = combination @ self._earlier
-        squares = np.square(np.array([combination, later, combination + later]))
-        own, of_rest, of_both = squares * zeta(2.0, np.array([stick, rest, stick + rest]))
-        return (own + of_rest - of_both).sum()
-
-    def mean(self, counts):
-        """E pi, scaled to sum to one as scikit-learn does, (K,)."""
-        stick, rest = self.concentration(counts)
-        total = stick + rest
-        mean = stick / total * np.concatenate([[1.0], np.cumprod((rest / total)[:-1])])
-        return mean / mean.sum()
-
-    def mean_jacobian(self, counts):
-        """d mean / d counts, (K, K)."""
-        stick, rest = self.concentration(counts)
-        earlier, total = self._earlier, stick + rest
-        total_change = (np.eye(self.n_components) + earlier.T) / total[:, None]
-        stick_change = np.diag(1.0 / stick) - total_change
-        rest_change = earlier.T / rest[:, None] - total_change
-        log_change = stick_change + earlier @ rest_change
-        mean = self.mean(counts)
-        return mean[:, None] * (log_change - mean @ log_change)
-
-    def expected_log_sensitivity(self, counts):
-        """d E log pi / d gamma, (K,)."""
-        sticks = np.stack(self.concentration(counts), axis=-1)
-        log_stick, log_rest = dirichlet.covariance_of_log(sticks)[..., 1].T
-        return log_stick + self._earlier @ log_rest
-
-    def mean_sensitivity(self, counts):
-        """d mean / d gamma, (K,)."""
-        stick, rest = self.concentration(counts)
-        total = stick + rest
-        log_change = self._earlier @ (stick / rest / total) - 1.0 / total
-        mean = self.mean(counts)
-        return mean * (log_change - mean @ log_change)
+        taken_slope, left_slope = dirichlet.covariance_of_log(np.array([taken, left]))[0]
+        # Slopes in both parameters, (2, K): of log_mean, log_next and log_spread.
+        mean = np.array([-1.0 / total, stick / (rest * total)])
+        following = np.array([-1.0 / (total + 1.0), stick / ((rest + 1.0) * (total + 1.0))])
+        of_rest = -stick * (rest + total + 1.0) / (rest * total * (rest + 1.0) * (total + 1.0))
+        spreads = np.array([1.0 / (total * (total + 1.0)), of_rest])
+        change = -(np.exp(log_next) * following + left * np.exp(log_spread) * spreads) / spread
+        change_of_taken = change * np.expm1(-log_mean) - left * np.exp(-log_mean) * mean
+        stick_slope, rest_slope = taken_slope * change_of_taken + left_slope * change
+        return value, stick_slope, rest_slope
 
     def log_evidence(self, counts):
         """log of the integral of p(v) prod_k pi_k^N_k: (..., K) -> (...)."""
-        sticks = np.stack(self.concentration(counts), axis=-1)
+        sticks = np.stack(self.sticks(counts), axis=-1)
         return (dirichlet.log_partition(sticks) - self._prior_log_partition).sum(axis=-1)
 
     def best_order(self, counts):
@@ -361,17 +358,16 @@ class StickBreakingWeights(BrokenStick):
 
     def expectations(self, counts):
         """E log pi (K,), and the sum over sticks of KL(q(v_k) || p(v_k))."""
-        sticks = np.array(self.concentration(counts)).T
-        log_sticks = dirichlet.expected_log(sticks)
-        divergences = dirichlet.kl_divergence(sticks, log_sticks, self._of_prior, self._prior_log_partition)
-        return log_sticks[:, 0] + self._earlier @ log_sticks[:, 1], divergences.sum()
+        sticks = np.array(self.sticks(counts)).T
+        log_sticks, divergences = dirichlet.expectations(sticks, self._prior, self._prior_log_partition)
+        return log_sticks[:, 0] + self._passes.dot(log_sticks[:, 1]), divergences.sum()
 
 
-class WeightsWithBackground(BrokenStick):
-    """The weights of the components, and the one of the background, pi_0, which comes last.
+class WeightsWithNoise(BrokenStick):
+    """The weights of the components, and the one of the noise component, pi_0, which comes last.
 
-    pi_0 ~ Beta(alpha_0, K alpha_0), and the components share the rest as without background. So a Dirichlet
-    prior remains one, over K + 1 labels; and the background takes no part in the order of the sticks.
+    pi_0 ~ Beta(alpha_0, K alpha_0), and the components share the rest as without noise. So a Dirichlet prior
+    remains one, over K + 1 labels; and the noise component takes no part in the order of the sticks.
 
     Parameters
     ----------
@@ -383,133 +379,95 @@ class WeightsWithBackground(BrokenStick):
     def __init__(self, of_components):
         self.of_components, self.n_components = of_components, of_components.n_components
         self.prior_concentration = of_components.prior_concentration
-        self._of_prior = self.prior_concentration * np.array([1.0, self.n_components])
-        self._prior_log_partition = dirichlet.prior_log_partition(self._of_prior)
+        takes, passes = (np.pad(of, ((0, 1), (1, 0))) for of in (of_components._takes, of_components._passes))
+        takes[-1, 0] = passes[:-1, 0] = 1.0  # The first break is that of the noise component.
+        slope = np.hstack([[[1.0], [self.n_components]], of_components._slope])
+        self._set_breaks(takes, passes, np.pad(of_components._constant, ((0, 0), (1, 0))), slope)
+        self._prior = self.prior_concentration * slope[:, 0]
+        self._prior_log_partition = dirichlet.prior_log_partition(self._prior)
 
     def with_concentration(self, concentration):
         return type(self)(self.of_components.with_concentration(concentration))
 
-    def of_background(self, counts):
+    def of_noise_component(self, counts):
         """The two beta parameters of pi_0, given the counts of all labels: (..., K + 1) -> (..., 2)."""
-        others = counts[..., : self.n_components].sum(axis=-1)
-        return self._of_prior + np.stack([counts[..., -1], others], axis=-1)
-
-    def _with_background(self, of_components, of_background):
-        """Logs of all weights, from those given pi_0 (..., K), and log pi_0 and log(1 - pi_0), (..., 2)."""
-        return np.concatenate([of_components + of_background[..., 1:], of_background[..., :1]], axis=-1)
+        return _first_break(*self.sticks(counts))
 
     def concentration(self, counts):
         """That of the components' weights, given pi_0."""
         return self.of_components.concentration(counts[..., : self.n_components])
 
-    def sticks(self, counts):
-        """The two beta parameters of every break, that of the background first."""
-        own = self.of_background(counts)
-        breaks = zip(np.split(own, 2, axis=-1), self.of_components.sticks(counts[..., :-1]), strict=True)
-        return tuple(np.concatenate(parts, axis=-1) for parts in breaks)
+    def _concentrations(self, counts):
+        return self.concentration(counts), self.of_noise_component(counts)
 
-    def logit_covariance_with_log(self, counts):
-        own = dirichlet.covariance_of_log(self.of_background(counts))
-        first = self._with_background(np.zeros(self.n_components), own[0] - own[1])
-        others = self.of_components.logit_covariance_with_log(counts[:-1])
-        return np.vstack([first, np.pad(others, ((0, 0), (0, 1)))])
-
-    def log_weights(self, log_stick, log_rest):
-        of_components = self.of_components.log_weights(log_stick[..., 1:], log_rest[..., 1:])
-        return self._with_background(of_components, _first_break(log_stick, log_rest))
-
-    def log_shares(self, log_stick, log_rest):
-        of_components = self.of_components.log_shares(log_stick[..., 1:], log_rest[..., 1:])
-        return self._with_background(of_components, _first_break(log_stick, log_rest))
-
-    def log_sticks(self, log_weights, log_left):
-        of_components, own = np.split(log_weights, [self.n_components], axis=1)
-        is_all = isinstance(self.of_components, DirichletWeights)
-        left = np.full(len(log_weights), -np.inf) if is_all else log_left
-        rest = np.logaddexp.reduce(np.column_stack([of_components, left]), axis=1)[:, None]
-        sticks = self.of_components.log_sticks(of_components - rest, left - rest[:, 0])
-        return tuple(np.hstack(pair) for pair in zip((own, rest), sticks, strict=True))
-
-    def expected_log_at(self, concentration, of_background):
+    def expected_log_at(self, concentration, of_noise_component):
         """E log pi at given parameters of the components' weights, and of pi_0, (2,): (K + 1,)."""
-        of_components = self.of_components.expected_log_at(concentration)
-        return self._with_background(of_components, dirichlet.expected_log(of_background))
+        log_weights = self.of_components.expected_log_at(concentration)
+        return _with_noise_component(log_weights, dirichlet.expected_log(of_noise_component))
 
-    def expected_log(self, counts):
-        return self.expected_log_at(self.concentration(counts), self.of_background(counts))
-
-    def expected_log_shares_at(self, concentration, of_background):
-        of_components = self.of_components.expected_log_shares_at(concentration)
-        return self._with_background(of_components, dirichlet.expected_log(of_background))
-
-    def expected_log_shares(self, counts):
-        return self.expected_log_shares_at(self.concentration(counts), self.of_background(counts))
+    def expected_log_shares_at(self, concentration, of_noise_component):
+        log_shares = self.of_components.expected_log_shares_at(concentration)
+        return _with_noise_component(log_shares, dirichlet.expected_log(of_noise_component))
 
     def log_shares_jacobian(self, counts):
-        return self._covariance_with(counts, self.of_components.log_shares_jacobian(counts[:-1]))
+        jacobian, components, own = self.covariance_of_log(counts), self.of_components, counts[:-1]
+        jacobian[:-1, :-1] += components.log_shares_jacobian(own) - components.covariance_of_log(own)
+        return jacobian
 
     def log_shares_sensitivity(self, counts):
-        own = self._sensitivity_of_background(counts)
-        return self._with_background(self.of_components.log_shares_sensitivity(counts[:-1]), own)
-
-    def covariance_of_log(self, counts):
-        """V_pi = Cov(log pi) = d E log pi / d counts, (K + 1, K + 1)."""
-        return self._covariance_with(counts, self.of_components.covariance_of_log(counts[:-1]))
-
-    def _covariance_with(self, counts, of_components):
-        which = np.append(np.ones(self.n_components, dtype=np.intp), 0)
-        covariance = dirichlet.covariance_of_log(self.of_background(counts))[np.ix_(which, which)]
-        covariance[:-1, :-1] += of_components
-        return covariance
+        sensitivity, components, own = self.expected_log_sensitivity(counts), self.of_components, counts[:-1]
+        sensitivity[:-1] += components.log_shares_sensitivity(own) - components.expected_log_sensitivity(own)
+        return sensitivity
 
     def mean(self, counts):
         """E pi, (K + 1,)."""
-        own = self.of_background(counts)
-        of_components = own[1] / own.sum() * self.of_components.mean(counts[:-1])
-        return np.append(of_components, own[0] / own.sum())
+        stick, rest = self.of_noise_component(counts)
+        components = rest / (stick + rest) * self.of_components.mean(counts[:-1])
+        return np.append(components, stick / (stick + rest))
 
-    def mean_jacobian(self, counts):
-        """d E pi / d counts, (K + 1, K + 1)."""
-        own, of_components = self.of_background(counts), self.of_components
-        share = own[0] / own.sum()
-        of_share = np.append(np.full(self.n_components, -share), 1.0 - share) / own.sum()
-        jacobian = -np.outer(np.append(of_components.mean(counts[:-1]), -1.0), of_share)
-        jacobian[:-1, :-1] += (1.0 - share) * of_components.mean_jacobian(counts[:-1])
-        return jacobian
+    def _mean_changes(self, counts, stick_changes, rest_changes):
+        stick, rest = self.of_noise_component(counts)
+        share_changes = (rest * stick_changes[0] - stick * rest_changes[0]) / (stick + rest) ** 2
+        changes = self.of_components._mean_changes(counts[:-1], stick_changes[1:], rest_changes[1:])
+        changes *= rest / (stick + rest)
+        changes -= np.outer(self.of_components.mean(counts[:-1]), share_changes)
+        return np.vstack([changes, share_changes])
 
-    def expected_log_sensitivity(self, counts):
-        """d E log pi / d alpha_0, of all priors that depend on it: (K + 1,)."""
-        own = self._sensitivity_of_background(counts)
-        return self._with_background(self.of_components.expected_log_sensitivity(counts[:-1]), own)
+    def log_weights(self, log_stick, log_rest):
+        log_weights = self.of_components.log_weights(log_stick[..., 1:], log_rest[..., 1:])
+        return _with_noise_component(log_weights, _first_break(log_stick, log_rest))
 
-    def _sensitivity_of_background(self, counts):
-        """d E log pi_0 and d E log(1 - pi_0) / d alpha_0, (2,)."""
-        return dirichlet.covariance_of_log(self.of_background(counts)) @ [1.0, self.n_components]
+    def log_shares(self, log_stick, log_rest):
+        log_shares = self.of_components.log_shares(log_stick[..., 1:], log_rest[..., 1:])
+        return _with_noise_component(log_shares, _first_break(log_stick, log_rest))
 
-    def mean_sensitivity(self, counts):
-        """d E pi / d alpha_0, of all priors that depend on it: (K + 1,)."""
-        own = self.of_background(counts)
-        share = own[0] / own.sum()
-        of_share = (1.0 - (1.0 + self.n_components) * share) / own.sum()
-        sensitivity = -of_share * np.append(self.of_components.mean(counts[:-1]), -1.0)
-        sensitivity[:-1] += (1.0 - share) * self.of_components.mean_sensitivity(counts[:-1])
-        return sensitivity
+    def log_sticks(self, log_weights, log_left):
+        own, noise_component = np.split(log_weights, [self.n_components], axis=1)
+        is_all = isinstance(self.of_components, DirichletWeights)
+        left = np.full(len(log_weights), -np.inf) if is_all else log_left
+        rest = np.logaddexp.reduce(np.column_stack([own, left]), axis=1)[:, None]
+        sticks = self.of_components.log_sticks(own - rest, left - rest[:, 0])
+        return tuple(np.hstack(pair) for pair in zip((noise_component, rest), sticks, strict=True))
 
     def log_evidence(self, counts):
-        own = dirichlet.log_partition(self.of_background(counts)) - self._prior_log_partition
-        return own + self.of_components.log_evidence(counts[..., : self.n_components])
+        of_noise = dirichlet.log_partition(self.of_noise_component(counts)) - self._prior_log_partition
+        return of_noise + self.of_components.log_evidence(counts[..., : self.n_components])
 
     def best_order(self, counts):
-        """The best order of the components, with the background in the end: (..., K + 1) of int."""
+        """The best order of the components, with the noise component in the end: (..., K + 1) of int."""
         order = self.of_components.best_order(counts[..., : self.n_components])
         return np.concatenate([order, np.full((*order.shape[:-1], 1), self.n_components)], axis=-1)
 
     def expectations(self, counts):
-        own = self.of_background(counts)
-        expected_log = dirichlet.expected_log(own)
-        divergence = dirichlet.kl_divergence(own, expected_log, self._of_prior, self._prior_log_partition)
-        of_components, other = self.of_components.expectations(counts[:-1])
-        return self._with_background(of_components, expected_log), divergence + other
+        parameters = self.of_noise_component(counts)
+        log_break, divergence = dirichlet.expectations(parameters, self._prior, self._prior_log_partition)
+        log_weights, other = self.of_components.expectations(counts[:-1])
+        return _with_noise_component(log_weights, log_break), divergence + other
+
+
+def _with_noise_component(log_weights, log_break):
+    """Logs of all weights, from those given pi_0 (..., K), and log pi_0 and log(1 - pi_0), (..., 2)."""
+    return np.concatenate([log_weights + log_break[..., 1:], log_break[..., :1]], axis=-1)
 
 
 def _first_break(log_stick, log_rest):

@@ -23,7 +23,7 @@ _LEAST_PLAIN, _LARGEST_PLAIN = 1e-4, 1e7
 
 
 def summary_rows(labels, mean, sd, mean_field_sd, ends):
-    """Rows of the table, labelled: numbers (n,), and the lower and the upper ends of intervals.
+    """Rows of the table, labelled: numbers (n,), and the lower and the upper limits of intervals.
 
     The ratio of the standard deviations is 1 where that by mean field is zero, and NaN where one is infinite.
     """

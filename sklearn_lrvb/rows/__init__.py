@@ -8,7 +8,7 @@ threads of numerical libraries.
 
 from sklearn_lrvb.rows.array_rows import ArrayRows, rows_of_array
 from sklearn_lrvb.rows.blocks import (
-    Holes,
+    MissingValues,
     RowBlock,
     Tracked,
     Workload,
@@ -25,7 +25,7 @@ from sklearn_lrvb.rows.threads import blas_threads, openmp_threads
 
 __all__ = [
     "ArrayRows",
-    "Holes",
+    "MissingValues",
     "RowBlock",
     "RowGroups",
     "Tracked",

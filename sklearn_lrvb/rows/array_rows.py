@@ -18,9 +18,9 @@ caller says how much its function makes of them (`Workload`).
 
 *Arrays*, in memory or mapped from a file, may be complete or have missing values, as NaN. Nothing of their
 size is ever copied. Blocks depend on their size alone and come back in row order, so results do not depend on
-``n_jobs``. Passes go through rows with missing values in an order in which those of one pattern of holes
-follow each other (`PatternOrder`); results are put back into the order of the rows. A block has complete rows
-alone, or incomplete ones alone. `parts` has rows that are never all at once.
+``n_jobs``. Passes go through rows with missing values in an order in which those of one pattern of missing
+values follow each other (`PatternOrder`); results are put back into the order of the rows. A block has
+complete rows alone, or incomplete ones alone. `parts` has rows that are never all at once.
 """
 
 import contextlib
@@ -48,11 +48,13 @@ from sklearn_lrvb.rows.threads import blas_threads, in_order
 
 # Rows of the matrices that a function of a block multiplies, from which on blocks go to threads. With smaller
 # ones a pass is made of NumPy calls of some 10 microseconds, between which threads wait for the interpreter.
-# On two cores, sweeps of the fit took 1.3 to 2.7 times as long with two threads at 2 to 10 features, 0.9 to
-# 1.3 times at 25, 0.7 to 1.2 times at 50 and 100 (1.0 or more on a busy machine), and 0.7 to 0.9 times at
+# On two cores, iterations of the fit took 1.3 to 2.7 times as long with two threads at 2 to 10 features, 0.9
+# to 1.3 times at 25, 0.7 to 1.2 times at 50 and 100 (1.0 or more on a busy machine), and 0.7 to 0.9 times at
 # 200. Where the products are of second moments, as for leverage, it was 1.0 to 1.4 times at 10 features, and
 # 0.5 to 0.7 times at 25.
 _LEAST_PRODUCT_FOR_THREADS = 50
+
+_MOST_NUMBERS_KEPT = 2**15  # Of rows that are centred once, which stay in memory: 256 KiB.
 
 
 class Rows(ABC):
@@ -71,8 +73,8 @@ class Rows(ABC):
     total_weight : float, how many rows there are, each as often as it counts
     seen_weight : float or (n_features,), how many of these have a value in a column
     variances : (n_features,), of the columns around the origin
-    has_holes : bool, whether values are missing; in blocks they are zero, and the block says where
-    n_patterns : int, number of different patterns of holes, or an upper bound
+    has_missing : bool, whether values are missing; in blocks they are zero, and the block says where
+    n_patterns : int, number of different patterns of missing values, or an upper bound
     dtype : numpy.dtype, float64 or float32, in which X is stored
     n_jobs : int or None, threads over blocks, as in joblib
     """
@@ -171,6 +173,10 @@ class Rows(ABC):
         factors : float array (n_given,), not negative; rows of factor zero may stay, with weight zero
         """
 
+    def centred_once(self):
+        """The same rows, for many passes between which X does not change: few rows are centred only once."""
+        return self
+
     @abstractmethod
     def which_count(self):
         """Whether every row that was given has a positive weight and a value, bool array (n_given,)."""
@@ -204,7 +210,8 @@ class ArrayRows(Rows):
     n_jobs : int or None, threads over blocks, as in joblib
     sample_weight : float64 array of shape (n_samples,), how often each row counts; None for once
     first : int, number of the first row, where these are a part of other rows
-    patterns : PatternOrder of rows with holes; None where all values are there
+    patterns : PatternOrder of rows with missing values; None where all values are there
+    keeps_block : bool, whether passes keep the block of all rows, if these are few
     """
 
     X: np.ndarray
@@ -213,17 +220,22 @@ class ArrayRows(Rows):
     sample_weight: np.ndarray | None = None
     first: int = 0
     patterns: PatternOrder | None = None
+    keeps_block: bool = False
 
     def __post_init__(self):
         self.n_samples, self.n_features = self.X.shape
         self.n_given, self.dtype = self.n_samples, self.X.dtype
-        self.has_holes = self.patterns is not None
-        self.n_patterns = len(self.patterns.hidden) if self.has_holes else 0
+        self.has_missing = self.patterns is not None
+        self.n_patterns = len(self.patterns.is_missing) if self.has_missing else 0
         self.total_weight = self.n_samples if self.sample_weight is None else float(self.sample_weight.sum())
+        self._kept = None  # The block of all rows.
+
+    def __getstate__(self):
+        return {**vars(self), "_kept": None}
 
     @functools.cached_property
     def seen_weight(self):
-        return self.total(sum_of_seen) if self.has_holes else self.total_weight
+        return self.total(sum_of_seen) if self.has_missing else self.total_weight
 
     @property
     def means(self):
@@ -240,7 +252,7 @@ class ArrayRows(Rows):
         return smallest, np.fmax.reduce(self.X, axis=0, initial=-np.inf)
 
     def counted(self):
-        kept, weights = counted(self.X, self.sample_weight, self.has_holes)
+        kept, weights = counted(self.X, self.sample_weight, self.has_missing)
         if kept is None:
             return replace(self, sample_weight=weights)
         if not kept.any():
@@ -252,14 +264,17 @@ class ArrayRows(Rows):
         weights = factors if self.sample_weight is None else self.sample_weight * factors
         return replace(self, sample_weight=np.asarray(weights, dtype=np.float64))
 
+    def centred_once(self):
+        return replace(self, keeps_block=self.X.size <= _MOST_NUMBERS_KEPT)
+
     def which_count(self):
-        kept, _ = counted(self.X, self.sample_weight, self.has_holes)
+        kept, _ = counted(self.X, self.sample_weight, self.has_missing)
         return np.ones(self.n_samples, dtype=bool) if kept is None else kept
 
     def around_mean(self):
         rows = replace(self, origin=np.nan_to_num(self.X[0].astype(np.float64)))
         for _ in range(2):  # The second pass removes the rounding of the first one's sums.
-            seen = rows.seen_weight  # With holes it takes a pass, and is the same from any origin.
+            seen = rows.seen_weight  # With missing values it takes a pass, and is the same from any origin.
             rows = replace(rows, origin=rows.origin + rows.means)
             rows.seen_weight = seen
         return rows
@@ -272,8 +287,11 @@ class ArrayRows(Rows):
         index : int array (n,) or bool array (n_samples,)
         sample_weight : array (n,) or None
         """
-        is_holed = None if self.has_holes else False  # Some rows of a table with holes may have none.
-        return rows_of_array(self.X[index], self.origin, self.n_jobs, sample_weight, self.first, is_holed)
+        # Some rows of a table with missing values may have none.
+        is_incomplete = None if self.has_missing else False
+        return rows_of_array(
+            self.X[index], self.origin, self.n_jobs, sample_weight, self.first, is_incomplete
+        )
 
     def at(self, positions):
         if self.sample_weight is None:
@@ -332,28 +350,34 @@ class ArrayRows(Rows):
 
     def block(self, place):
         """The rows in one slice of the order, as `RowBlock`."""
-        index = self.patterns.order[place] if self.has_holes else place
-        centred = np.empty((self.n_features, place.stop - place.start))
+        is_kept = self.keeps_block and place.stop - place.start == self.n_samples
+        if is_kept and self._kept is not None:
+            return self._kept
+        index = self.patterns.order[place] if self.has_missing else place
+        with_one = np.empty((1 + self.n_features, place.stop - place.start))
+        with_one[0], centred = 1.0, with_one[1:]
         np.subtract(self.X[index].T, self.origin[:, None], out=centred)
         weights = None if self.sample_weight is None else self.sample_weight[index]
-        start = self.first + place.start
-        if not self.has_holes:
-            return RowBlock(centred, weights, start, index=index)
-        holes = self.patterns.holes(place)
-        if holes is not None:
-            centred[holes.by_row(holes.hidden.T)] = 0.0
-        return RowBlock(centred, weights, start, self.first + index, holes, index)
+        order, missing, start = None, None, self.first + place.start
+        if self.has_missing:
+            order, missing = self.first + index, self.patterns.missing(place)
+        if missing is not None:
+            centred[missing.by_row(missing.is_missing.T)] = 0.0
+        block = RowBlock(centred, weights, start, order, missing, index, with_one)
+        if is_kept:
+            with_one.flags.writeable = centred.flags.writeable = False
+            self._kept = block
+        return block
 
     def _places(self, n_rows, per_pattern):
         """Slices of the order, of at most `n_rows` rows.
 
         Their patterns are limited so that `per_pattern` numbers for each of them fit in a batch.
         """
-        if not self.has_holes:
+        if not self.has_missing:
             return slices(self.n_samples, n_rows)
         return self.patterns.places(n_rows, rows_in_batch(8 * max(per_pattern, 1)))
 
-    @contextlib.contextmanager
     def _results(self, call, workload, tracked=None):
         """Context with an iterator over ``call(place)`` of all blocks in their order.
 
@@ -365,14 +389,11 @@ class ArrayRows(Rows):
             per_pattern = per_row * self.n_features // 2
         places = self._places(rows_in_cache(per_row), per_pattern)
         n_threads = min(effective_n_jobs(self.n_jobs), len(places)) if len(places) > 1 else 1
-        with contextlib.ExitStack() as stack:
+        if n_threads == 1:
             results = map(call, places)
-            if n_threads > 1:
-                # The products of a block are too small for threads of BLAS, which can take ten times as long.
-                stack.enter_context(blas_threads(1))
-                if (product or self.n_features) >= _LEAST_PRODUCT_FOR_THREADS:
-                    results = stack.enter_context(contextlib.closing(in_order(call, places, n_threads)))
-            yield results if tracked is None else tracked(results, len(places))
+            return contextlib.nullcontext(results if tracked is None else tracked(results, len(places)))
+        is_large = (product or self.n_features) >= _LEAST_PRODUCT_FOR_THREADS
+        return _threaded(call, places, n_threads if is_large else 1, tracked)
 
     def _of_block(self, function, along, place):
         """A function of the block at one place, and of the block's rows of what runs along."""
@@ -387,7 +408,7 @@ class ArrayRows(Rows):
     def _written(self, function, out, place):
         """Have a function write the results of the block at one place."""
         block = self.block(place)
-        if not self.has_holes:
+        if not self.has_missing:
             function(block, out=out[block.index])
             return
         part = np.empty((block.n_rows, *out.shape[1:]), out.dtype)
@@ -395,27 +416,41 @@ class ArrayRows(Rows):
         out[block.index] = part
 
 
-def rows_of_array(X, origin, n_jobs=None, sample_weight=None, first=0, is_holed=None):
+@contextlib.contextmanager
+def _threaded(call, places, n_threads, tracked):
+    """Context with an iterator over ``call(place)``, with one BLAS thread each.
+
+    The products of a block are too small for threads of BLAS, which can take ten times as long.
+    """
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(blas_threads(1))
+        results = map(call, places)
+        if n_threads > 1:
+            results = stack.enter_context(contextlib.closing(in_order(call, places, n_threads)))
+        yield results if tracked is None else tracked(results, len(places))
+
+
+def rows_of_array(X, origin, n_jobs=None, sample_weight=None, first=0, is_incomplete=None):
     """The rows of an array, whether or not values are missing: ArrayRows.
 
     Parameters
     ----------
     X, origin, n_jobs, sample_weight, first : as in `ArrayRows`
-    is_holed : bool or None, default=None
+    is_incomplete : bool or None, default=None
         Whether values are missing; None where the caller does not know, so that X is searched.
     """
-    if is_holed is None:
-        is_holed = has_holes(X)
-    return ArrayRows(X, origin, n_jobs, sample_weight, first, PatternOrder.of(X) if is_holed else None)
+    if is_incomplete is None:
+        is_incomplete = has_missing(X)
+    return ArrayRows(X, origin, n_jobs, sample_weight, first, PatternOrder.of(X) if is_incomplete else None)
 
 
-def has_holes(X):
+def has_missing(X):
     """Whether values of an array are missing."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isnan(X.sum(dtype=np.float64)) and np.isnan(X).any())
 
 
-def counted(X, sample_weight, has_holes):
+def counted(X, sample_weight, has_missing):
     """Which rows count, as bool array or None for all; and their weights, or None for once each.
 
     Rows of weight zero do not count, nor do rows without any value.
@@ -424,9 +459,9 @@ def counted(X, sample_weight, has_holes):
     ----------
     X : array (n_rows, n_features) of float64 or float32
     sample_weight : float64 array (n_rows,), none of them negative; or None
-    has_holes : bool, whether values may be missing
+    has_missing : bool, whether values may be missing
     """
-    kept = ~np.isnan(X).all(axis=1) if has_holes else None
+    kept = ~np.isnan(X).all(axis=1) if has_missing else None
     if sample_weight is not None:
         kept = sample_weight > 0 if kept is None else kept & (sample_weight > 0)
     if kept is not None and kept.all():

@@ -3,7 +3,7 @@
 A block is centred, in float64 and feature-major, (n_features, n_rows): reductions over rows then run along
 contiguous memory.
 
-Rows with missing values go by in an order in which those of one pattern of holes follow each other
+Rows with missing values go by in an order in which those of one pattern of missing values follow each other
 (`PatternOrder`). What has to be computed for a pattern is then computed once or twice in a pass, however many
 rows have it.
 """
@@ -62,7 +62,7 @@ class Workload(NamedTuple):
     Attributes
     ----------
     per_row : int, float64 numbers that it makes of a row
-    per_pattern : int, those of a pattern of holes; None: per_row * n_features // 2
+    per_pattern : int, those of a pattern of missing values; None: per_row * n_features // 2
     product : int, rows of the matrices whose products take most of its time; None for the number of features
     """
 
@@ -78,27 +78,27 @@ def rows_in_cache(numbers_per_row, least=None):
 
 
 @dataclass(frozen=True)
-class Holes:
-    """The holes of a block's rows, which are ordered by their patterns.
+class MissingValues:
+    """The missing values of a block's rows, which are ordered by their patterns.
 
     Attributes
     ----------
-    hidden : bool (g, n_features), the different patterns: which values are not there
+    is_missing : bool (g, n_features), the different patterns: which values are not there
     pattern : int array (n_rows,), ascending, the pattern of every row; every pattern has rows
     """
 
-    hidden: np.ndarray
+    is_missing: np.ndarray
     pattern: np.ndarray
 
     @property
     def starts(self):
         """The first row of every pattern, int array (g,)."""
-        return np.searchsorted(self.pattern, np.arange(len(self.hidden)))
+        return np.searchsorted(self.pattern, np.arange(len(self.is_missing)))
 
     @property
     def lengths(self):
         """Number of rows of every pattern, int array (g,)."""
-        return np.bincount(self.pattern, minlength=len(self.hidden))
+        return np.bincount(self.pattern, minlength=len(self.is_missing))
 
     def by_row(self, values):
         """What belongs to the patterns, for every row: (..., g) -> (..., n_rows)."""
@@ -109,9 +109,9 @@ class Holes:
         return np.add.reduceat(values, self.starts, axis=-1)
 
     def selected(self, index):
-        """The holes of some of the rows, ascending int array."""
+        """The missing values of some of the rows, ascending int array."""
         used, pattern = np.unique(self.pattern[index], return_inverse=True)
-        return Holes(self.hidden[used], pattern)
+        return MissingValues(self.is_missing[used], pattern)
 
 
 @dataclass(eq=False)
@@ -124,19 +124,23 @@ class RowBlock:
     sample_weight : float64 array of shape (n_rows,), how often each row counts; None for once
     start : int, place of the first row in the order in which passes go through all rows
     order : int array of shape (n_rows,), numbers of the rows, where that is not their order; else None
-    holes : Holes, the values that are not there, which are zero in ``rows``; None where all are there
+    missing : MissingValues, which are zero in ``rows``; None where all values are there
     index : slice or int array, where the rows are in the array that they are taken from
+    with_one : (1 + n_features, n_rows), the rows after a row of ones; None to make it
     """
 
     rows: np.ndarray
     sample_weight: np.ndarray | None = None
     start: int = 0
     order: np.ndarray | None = None
-    holes: Holes | None = None
+    missing: MissingValues | None = None
     index: slice | np.ndarray | None = None
+    with_one: np.ndarray | None = None
 
     def __post_init__(self):
         self.n_rows = self.rows.shape[1]
+        if self.with_one is None:
+            self.with_one = np.concatenate([np.ones((1, self.n_rows)), self.rows])
         self.stop = self.start + self.n_rows  # place of the last row, plus one
 
     @property
@@ -147,13 +151,17 @@ class RowBlock:
     @property
     def seen(self):
         """Which values are there, as ones and zeros, (n_features, n_rows)."""
-        return np.ones_like(self.rows) if self.holes is None else 1.0 - self.holes.by_row(self.holes.hidden.T)
+        return (
+            np.ones_like(self.rows)
+            if self.missing is None
+            else 1.0 - self.missing.by_row(self.missing.is_missing.T)
+        )
 
     @property
     def without_value(self):
         """Places of the rows without any value, int array: they do not count."""
-        if self.holes is not None:
-            return np.flatnonzero(self.holes.by_row(self.holes.hidden.all(axis=1)))
+        if self.missing is not None:
+            return np.flatnonzero(self.missing.by_row(self.missing.is_missing.all(axis=1)))
         some = np.flatnonzero(np.isnan(self.rows[0]))  # Rows of tables keep NaN.
         return some[np.isnan(self.rows[:, some]).all(axis=0)]
 
@@ -165,8 +173,8 @@ class RowBlock:
     def selected(self, index):
         """Some of the rows, ascending int array."""
         weights = None if self.sample_weight is None else self.sample_weight[index]
-        holes = None if self.holes is None else self.holes.selected(index)
-        return RowBlock(self.rows[:, index], weights, 0, self.numbers[index], holes)
+        missing = None if self.missing is None else self.missing.selected(index)
+        return RowBlock(self.rows[:, index], weights, 0, self.numbers[index], missing)
 
     def weighted(self, values):
         """Values of the rows (..., n_rows) times how often these count."""
@@ -207,42 +215,42 @@ def sum_of_seen(block):
 
 @dataclass(frozen=True)
 class PatternOrder:
-    """An order of rows: complete ones first, then by number of holes, those of one pattern together.
+    """An order of rows: complete ones first, then by number of missing values, those of one pattern together.
 
     Attributes
     ----------
     order : int array (n_rows,), numbers of the rows
-    hidden : bool (g, n_features), the different patterns of incomplete rows
+    is_missing : bool (g, n_features), the different patterns of incomplete rows
     starts : int array (g + 1,), the place where the rows of every pattern begin, and the number of rows
     """
 
     order: np.ndarray
-    hidden: np.ndarray
+    is_missing: np.ndarray
     starts: np.ndarray
 
     @classmethod
     def of(cls, X):
         """The order of the rows of an array, (n_rows, n_features) with NaN where a value is not there."""
-        hidden = np.isnan(X)
-        n_hidden = hidden.sum(axis=1)
-        incomplete = np.flatnonzero(n_hidden)
-        hidden, n_hidden = hidden[incomplete], n_hidden[incomplete]
-        _, first, pattern = np.unique(_keys(hidden), return_index=True, return_inverse=True)
-        by_holes = np.argsort(n_hidden[first], kind="stable")
-        place = np.empty_like(by_holes)
-        place[by_holes] = np.arange(len(by_holes))
+        is_missing = np.isnan(X)
+        n_missing = is_missing.sum(axis=1)
+        incomplete = np.flatnonzero(n_missing)
+        is_missing, n_missing = is_missing[incomplete], n_missing[incomplete]
+        _, first, pattern = np.unique(_keys(is_missing), return_index=True, return_inverse=True)
+        by_missing_values = np.argsort(n_missing[first], kind="stable")
+        place = np.empty_like(by_missing_values)
+        place[by_missing_values] = np.arange(len(by_missing_values))
         pattern = place[pattern.ravel()]
         complete = np.setdiff1d(np.arange(len(X)), incomplete, assume_unique=True)
         lengths = np.bincount(pattern, minlength=len(first))
         return cls(
             np.concatenate([complete, incomplete[np.argsort(pattern, kind="stable")]]),
-            hidden[first[by_holes]],
+            is_missing[first[by_missing_values]],
             len(complete) + np.concatenate([[0], np.cumsum(lengths)]),
         )
 
     @property
     def n_complete(self):
-        """Number of rows without holes."""
+        """Number of rows without missing values."""
         return int(self.starts[0])
 
     def places(self, rows_at_once, patterns_at_once):
@@ -252,7 +260,7 @@ class PatternOrder:
             places.append(slice(start, min(start + rows_at_once, self.n_complete)))
         start = self.n_complete
         while start < n_rows:
-            last = min(self._pattern_at(start) + patterns_at_once, len(self.hidden))
+            last = min(self._pattern_at(start) + patterns_at_once, len(self.is_missing))
             stop = min(start + rows_at_once, int(self.starts[last]))
             places.append(slice(start, stop))
             start = stop
@@ -261,19 +269,21 @@ class PatternOrder:
     def _pattern_at(self, place):
         return int(np.searchsorted(self.starts, place, side="right")) - 1
 
-    def holes(self, place):
-        """`Holes` of the rows in a slice of the order; None where they are complete."""
+    def missing(self, place):
+        """`MissingValues` of the rows in a slice of the order; None where they are complete."""
         if place.start < self.n_complete:
             return None
         first, last = self._pattern_at(place.start), self._pattern_at(place.stop - 1)
         ends = np.clip(self.starts[first : last + 2], place.start, place.stop)
-        return Holes(self.hidden[first : last + 1], np.repeat(np.arange(last + 1 - first), np.diff(ends)))
+        return MissingValues(
+            self.is_missing[first : last + 1], np.repeat(np.arange(last + 1 - first), np.diff(ends))
+        )
 
 
-def _keys(hidden):
+def _keys(is_missing):
     """Numbers that are equal for equal patterns: bool (n, n_features) -> (n,)."""
-    n_features = hidden.shape[1]
+    n_features = is_missing.shape[1]
     if n_features < 64:  # Integers are sorted faster than bytes.
-        return hidden @ (1 << np.arange(n_features))
-    bits = np.packbits(hidden, axis=1)
+        return is_missing @ (1 << np.arange(n_features))
+    bits = np.packbits(is_missing, axis=1)
     return bits.view(f"V{bits.shape[1]}").ravel()

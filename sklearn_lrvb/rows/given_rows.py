@@ -15,7 +15,7 @@ from scipy.sparse import issparse
 from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.validation import _check_sample_weight, _get_feature_names, validate_data
 
-from sklearn_lrvb.rows.array_rows import has_holes, rows_of_array
+from sklearn_lrvb.rows.array_rows import has_missing, rows_of_array
 from sklearn_lrvb.rows.parts import BatchRows
 
 # What an object has that scikit-learn takes for one table.
@@ -101,9 +101,9 @@ def _rows_of_table(estimator, X, sample_weight, origin, least_rows, reset):
         is_finite = np.isfinite(X.sum(dtype=np.float64))
     if not is_finite:
         assert_all_finite(X, allow_nan=True, estimator_name=type(estimator).__name__, input_name="X")
-    weights, is_holed = checked_weights(sample_weight, X), not is_finite and has_holes(X)
+    weights, is_incomplete = checked_weights(sample_weight, X), not is_finite and has_missing(X)
     origin = np.zeros(X.shape[1]) if origin is None else origin
-    return rows_of_array(X, origin, estimator.n_jobs, weights, is_holed=is_holed)
+    return rows_of_array(X, origin, estimator.n_jobs, weights, is_incomplete=is_incomplete)
 
 
 def require_table(X, owner):

@@ -71,7 +71,7 @@ class RowGroups:
         return self.codes.map_blocks(functools.partial(np.take, values), dtype=values.dtype)
 
     def along_counted(self, given, counted):
-        """The same groups along the rows that count, where others are no part of these: RowGroups.
+        """The same groups along the rows of positive weight, where others are no part of these: RowGroups.
 
         Parameters
         ----------
@@ -99,8 +99,8 @@ class RowGroups:
             where = f"Stratum {self.stratum_names[lonely]}" if has_strata else "X"
             remedy = "Join similar strata" if has_strata else "Pass the labels of several groups"
             raise ValueError(
-                f"{where} has {n_groups[lonely]} group(s) with rows that count, and error bars need the "
-                f"differences between groups: at least two, better fifty in all. (a) {remedy}. (b) Use "
+                f"{where} has {n_groups[lonely]} group(s) with rows of positive weight, and error bars need "
+                f"the differences between groups: at least two, better fifty in all. (a) {remedy}. (b) Use "
                 "smaller groups, if their rows are independent; groups=range(len(X)) if all rows are."
             )
         return chosen

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sklearn_lrvb.rows.array_rows import ArrayRows, Rows, counted, has_holes, rows_of_array
+from sklearn_lrvb.rows.array_rows import ArrayRows, Rows, counted, has_missing, rows_of_array
 from sklearn_lrvb.rows.blocks import added, untracked
 
 
@@ -35,7 +35,7 @@ class Survey:
     seen : (P,), weight of the rows that have a value in a column
     mean, squares : (P,), mean of the values, and sums of the squares of their differences from it
     smallest, largest : (P,), of all values
-    has_holes : bool, whether values are missing in rows that count
+    has_missing : bool, whether values are missing in rows of positive weight
     problem : None, or the first value of X, or of its weights, that cannot be used: number of the part,
         number of the row in it, and what is wrong there
     """
@@ -49,7 +49,7 @@ class Survey:
     squares: np.ndarray
     smallest: np.ndarray
     largest: np.ndarray
-    has_holes: bool
+    has_missing: bool
     problem: tuple[int, int, str] | None
 
     def __add__(self, later):
@@ -70,7 +70,7 @@ class Survey:
             squares,
             np.minimum(self.smallest, later.smallest),
             np.maximum(self.largest, later.largest),
-            self.has_holes or later.has_holes,
+            self.has_missing or later.has_missing,
             self.problem or later.problem,
         )
 
@@ -96,7 +96,7 @@ def survey_of_part(part):
     """`Survey` of one part."""
     number, X, sample_weight, _ = part
     problem = _problem(X, sample_weight)
-    kept, weights = counted(X, sample_weight, has_holes(X))
+    kept, weights = counted(X, sample_weight, has_missing(X))
     if problem is not None:  # No row counts then.
         kept, weights = slice(0), None
     rows = rows_of_array(X if kept is None else X[kept], np.zeros(X.shape[1]), None, weights)
@@ -118,7 +118,7 @@ def survey_of_part(part):
         squares=squares,
         smallest=smallest.astype(np.float64),
         largest=largest.astype(np.float64),
-        has_holes=rows.has_holes,
+        has_missing=rows.has_missing,
         problem=None if problem is None else (number, *problem),
     )
 
@@ -212,12 +212,14 @@ class SurveyedParts:
                 "from a file that is being written, store it first. (b) If it is a Dask collection, persist "
                 "it."
             )
-        # The survey is about rows that count: rows without any value are among the others.
-        may_have_holes = survey.has_holes or bool(survey.counted[number] < survey.lengths[number])
-        kept, weights = counted(X, sample_weight, may_have_holes)
+        # The survey is about rows of positive weight: rows without any value are among the others.
+        may_have_missing_values = survey.has_missing or bool(survey.counted[number] < survey.lengths[number])
+        kept, weights = counted(X, sample_weight, may_have_missing_values)
         first = int(survey.counted[:number].sum())
         X = X if kept is None else X[kept]
-        return rows_of_array(X, self.origin, self.n_jobs, weights, first, None if may_have_holes else False)
+        return rows_of_array(
+            X, self.origin, self.n_jobs, weights, first, None if may_have_missing_values else False
+        )
 
 
 def _total_of_part(parts, function, workload, part):
@@ -272,7 +274,7 @@ def _weighted(X, sample_weight):
 
 def _which_count(part):
     """Whether the rows of a part count, bool array (n,)."""
-    kept, _ = counted(part.X, part.sample_weight, has_holes=True)
+    kept, _ = counted(part.X, part.sample_weight, has_missing=True)
     return np.ones(len(part.X), dtype=bool) if kept is None else kept
 
 
@@ -377,17 +379,17 @@ class PartedRows(Rows):
         return float(self.survey.weights.sum())
 
     @property
-    def has_holes(self):
-        return self.survey.has_holes
+    def has_missing(self):
+        return self.survey.has_missing
 
     @property
     def n_patterns(self):
-        """An upper bound on the number of different patterns of holes."""
-        return min(self.n_samples, 2 ** min(self.n_features, 30)) if self.has_holes else 0
+        """An upper bound on the number of different patterns of missing values."""
+        return min(self.n_samples, 2 ** min(self.n_features, 30)) if self.has_missing else 0
 
     @property
     def seen_weight(self):
-        return self.survey.seen if self.has_holes else self.total_weight
+        return self.survey.seen if self.has_missing else self.total_weight
 
     @functools.cached_property
     def variances(self):

@@ -41,7 +41,7 @@ class SampledMargins:
     deviation: np.ndarray
 
     def interval(self, probability):
-        """Ends of the central intervals, (d,) each."""
+        """Limits of the central intervals, (d,) each."""
         return self.draws.quantiles(self.target, [0.5 * (1.0 - probability), 0.5 * (1.0 + probability)])
 
 
@@ -53,7 +53,7 @@ class ChainDraws:
     parameters : DrawnParameters, of n draws
     normals : (n, n_responses), e
     slopes : (n, n_responses), dr/de, from which s = e - dr/de
-    density : of `MixtureModel.copula_density`
+    density : CopulaDensity
     chains : int array (n,), the number of each draw's chain
     """
 
@@ -168,25 +168,21 @@ class ControlVariates:
 
     def weights(self):
         """Weights of the draws for which both means are zero, or 0 instead of negative ones: (n, d)."""
-        of_first, of_second = self._solved(*self._means)
-        weights = np.maximum(1.0 - of_first * self._first - of_second * self._second, 0.0)
+        weights = np.maximum(self._regressed(1.0, *self._means), 0.0)
         return weights / weights.sum(axis=0)
 
     def residuals(self, values):
         """What is left of values (n, d), up to a constant, less their regression on both variables."""
-        of_first, of_second = self._solved(
-            (self._first * values).mean(axis=0), (self._second * values).mean(axis=0)
-        )
-        return values - of_first * self._first - of_second * self._second
+        products = [(variable * values).mean(axis=0) for variable in (self._first, self._second)]
+        return self._regressed(values, *products)
 
-    def _solved(self, first, second):
-        """Coefficients of the two variables, from their products with something: (d,) each."""
-        own, other = self._squares
-        of_first = first * other - second * self._mixed
-        of_second = second * own - first * self._mixed
-        return tuple(
-            np.where(self._regular, found, 0.0) / self._determinant for found in (of_first, of_second)
-        )
+    def _regressed(self, values, with_first, with_second):
+        """Values less their regression on both variables, given mean products with these: (n, d)."""
+        first_square, second_square = self._squares
+        first = np.where(self._regular, with_first * second_square - with_second * self._mixed, 0.0)
+        second = np.where(self._regular, with_second * first_square - with_first * self._mixed, 0.0)
+        first, second = first / self._determinant, second / self._determinant
+        return values - first * self._first - second * self._second
 
 
 def _quantiles(values, weights, probabilities):

@@ -8,10 +8,10 @@ variables e. In the same coordinates the density of the exact posterior is, up t
 *A scan* has two parts. A trajectory of split Hamiltonian Monte Carlo moves all parameters together. The
 normal part of the density makes it a rotation, which is exact; only the slopes of r need steps (B. Shahbaba,
 S. Lan, W. O. Johnson and R. M. Neal, "Split Hamiltonian Monte Carlo", Statistics and Computing 24 (2014),
-339-349). Where linear response is right, r is nearly constant and a trajectory ends in an independent draw. A
-sweep of Gibbs sampling assigns the rows to labels at random, given the parameters, and draws the
+339-349). Where linear response is right, r is nearly constant and a trajectory ends in an independent draw.
+An iteration of Gibbs sampling assigns the rows to labels at random, given the parameters, and draws the
 parameters given the assignments. It reaches regions that trajectories do not, where many rows have changed
-sides. Where sweeps cost less than a trajectory, slow chains make several of them in a scan.
+sides. Where such iterations cost less than a trajectory, slow chains make several of them in a scan.
 
 *The start.* The first draws are those of linear response, b = 0 in the densities N(e; 0, I) exp(b r). The
 power b grows to 1 in steps. At each step the chains are resampled by their weights and then move by
@@ -24,6 +24,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from sklearn_lrvb.sampling.draws import DrawArrays
+from sklearn_lrvb.sampling.importance import systematic_sample
 
 N_CHAINS = 32
 N_ISLANDS = 4
@@ -36,9 +37,9 @@ _LEAST_EFFECTIVE_SHARE = 0.5  # Of chains, by their weights from one density of 
 _LEAST_POWER_STEP = 1e-3  # From one density of the start to the next.
 _TRAJECTORIES_OF_START = 2  # At every density on the way.
 
-# Tolerance for parameters that are computed back from their coordinates after a sweep, relative to 1 + their
-# size. The coordinates of very unlikely parameters have lost their digits; sweeps that lead there are
-# rejected.
+# Tolerance for parameters that are computed back from their coordinates after Gibbs iterations, relative to 1
+# + their size. The coordinates of very unlikely parameters have lost their digits; iterations that lead there
+# are rejected.
 _ROUND_TRIP = 1e-4
 
 
@@ -49,7 +50,7 @@ class Chains(DrawArrays):
     Attributes
     ----------
     normals : (n, n_responses), e
-    draws : DrawArrays, of the kind of mixture
+    draws : DrawArrays
     log_ratios : (n,), r; -inf where a draw has no density
     slopes : (n, n_responses), dr/de
     """
@@ -69,20 +70,20 @@ class Scans:
     rows : Rows, the training rows
     seed : int
         Every scan has random numbers of its own, which depend on the seed and the scan's number alone.
-    n_sweeps : int
-        Of a scan. Sweeps need rows that count a whole number of times; 0 leaves them out.
+    n_gibbs : int
+        Gibbs iterations of a scan. They need rows that count a whole number of times; 0 leaves them out.
     n_steps : float, default=2
         Of a trajectory, which has the nearest whole number of steps.
 
     Attributes
     ----------
-    n_sweeps : as given
+    n_gibbs : as given
     n_steps : as given, and changed by `add_steps`
     """
 
-    def __init__(self, sampler, rows, seed, n_sweeps, n_steps=FIRST_STEPS):
+    def __init__(self, sampler, rows, seed, n_gibbs, n_steps=FIRST_STEPS):
         self._sampler, self._rows, self._seed = sampler, rows, seed
-        self.n_sweeps, self.n_steps = n_sweeps, n_steps
+        self.n_gibbs, self.n_steps = n_gibbs, n_steps
 
     def add_steps(self, change):
         """Add a number, which may be a fraction, to the steps of a trajectory, within limits."""
@@ -104,13 +105,11 @@ class Scans:
         while power < 1.0:
             next_power = _next_power(chains.log_ratios, power)
             weights = _relative_weights((next_power - power) * chains.log_ratios)
-            islands = zip(
-                np.array_split(weights, N_ISLANDS),
-                np.array_split(np.arange(N_CHAINS), N_ISLANDS),
-                strict=True,
-            )
-            index = np.concatenate([own[_resampled(share, generator)] for share, own in islands])
-            chains, power = chains[index], next_power
+            islands, index = weights.reshape(N_ISLANDS, -1), np.arange(N_CHAINS).reshape(N_ISLANDS, -1)
+            for own_weights, own in zip(islands, index, strict=True):
+                if own_weights.any():  # Else all chains of the island stay.
+                    own[:] = own[systematic_sample(own_weights, len(own), generator.random())]
+            chains, power = chains[index.ravel()], next_power
             if power < 1.0:
                 for _ in range(_TRAJECTORIES_OF_START):
                     chains, _ = self._after_trajectory(chains, power, generator)
@@ -121,7 +120,7 @@ class Scans:
         return np.random.Generator(np.random.SFC64([self._seed, number]))
 
     def scan(self, chains, number):
-        """Chains after sweeps and a trajectory, and the share of trajectories that were accepted.
+        """Chains after Gibbs iterations and a trajectory, and the share of trajectories that were accepted.
 
         Parameters
         ----------
@@ -129,8 +128,8 @@ class Scans:
         number : int, of the scan, from 1 on
         """
         generator = self._generator_of(number)
-        if self.n_sweeps:
-            chains = self._after_sweeps(chains, generator)
+        if self.n_gibbs:
+            chains = self._after_gibbs(chains, generator)
         return self._after_trajectory(chains, 1.0, generator)
 
     def _after_trajectory(self, chains, power, generator):
@@ -165,10 +164,10 @@ class Scans:
             momenta += kick * chains.slopes
         return chains, momenta
 
-    def _after_sweeps(self, chains, generator):
-        """Chains after sweeps of Gibbs sampling."""
+    def _after_gibbs(self, chains, generator):
+        """Chains after some iterations of Gibbs sampling."""
         sampler, draws = self._sampler, chains.draws
-        for _ in range(self.n_sweeps):
+        for _ in range(self.n_gibbs):
             parameters, seed = sampler.parameters(draws), int(generator.integers(2**63))
             draws, _ = parameters.given_random_assignments(self._rows, seed, generator)
         with np.errstate(all="ignore"):
@@ -176,17 +175,13 @@ class Scans:
             normals = sampler.density.normals(np.nan_to_num(responses))
         moved = self._at(normals)
         regular = np.isfinite(responses).all(axis=1) & np.isfinite(moved.log_ratios)
-        regular &= self._is_same(moved.draws, draws)
+        for field in fields(
+            draws
+        ):  # Whether they came through their coordinates with the digits that matter.
+            before, after = (getattr(own, field.name).reshape(len(draws), -1) for own in (draws, moved.draws))
+            regular &= (np.abs(after - before) <= _ROUND_TRIP * (1.0 + np.abs(before))).all(axis=1)
         accepted = np.flatnonzero(regular)
         return chains.replaced(accepted, moved[accepted])
-
-    def _is_same(self, found, draws):
-        """Whether draws came through their coordinates with all digits that matter: bool (n,)."""
-        is_same = np.ones(len(draws), dtype=bool)
-        for field in fields(draws):
-            one, other = (getattr(own, field.name).reshape(len(draws), -1) for own in (found, draws))
-            is_same &= (np.abs(one - other) <= _ROUND_TRIP * (1.0 + np.abs(other))).all(axis=1)
-        return is_same
 
 
 def _log_density(chains, momenta, power):
@@ -210,12 +205,3 @@ def _next_power(log_ratios, power):
             break
         step *= 0.5
     return power + step if step < 1.0 - power else 1.0
-
-
-def _resampled(weights, generator):
-    """Indices by systematic resampling, int array (n,); all of them where no chain has any weight."""
-    total = np.cumsum(weights)
-    if not total[-1] > 0.0:
-        return np.arange(len(weights))
-    steps = (np.arange(len(weights)) + generator.random()) / len(weights)
-    return np.minimum(np.searchsorted(total, steps * total[-1]), len(weights) - 1)

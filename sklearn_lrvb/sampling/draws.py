@@ -1,7 +1,7 @@
 """What draws of the parameters of any mixture have in common.
 
-*Conventions.* n draws, L labels: the components, and the background if there is one; B breaks of the stick by
-which weights are drawn (`weight_priors`).
+*Conventions.* n draws, L labels: the components, and the noise component if there is one; B breaks of the
+stick by which weights are drawn (`weight_priors`).
 """
 
 from abc import ABC, abstractmethod
@@ -9,6 +9,12 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
+
+from sklearn_lrvb.sampling.likelihood import (
+    log_likelihood,
+    log_likelihood_and_moments,
+    moments_of_random_assignments,
+)
 
 
 @dataclass(frozen=True)
@@ -24,22 +30,22 @@ class DrawArrays:
     def replaced(self, index, others):
         """A copy in which the draws at ``index``, an int array, are ``others``."""
         return type(self)(
-            *(_replaced(getattr(self, own.name), index, getattr(others, own.name)) for own in fields(self))
+            *(_replaced(getattr(self, each.name), index, getattr(others, each.name)) for each in fields(self))
         )
 
     @staticmethod
     def concatenated(parts):
         """All draws of some parts, which are of one class and have arrays alone."""
-        kind = type(parts[0])
-        return kind(*(np.concatenate([getattr(own, field.name) for own in parts]) for field in fields(kind)))
+        arrays = ([getattr(part, field.name) for part in parts] for field in fields(parts[0]))
+        return type(parts[0])(*map(np.concatenate, arrays))
 
 
-def _replaced(own, index, others):
-    if isinstance(own, DrawArrays):
-        return own.replaced(index, others)
-    own = own.copy()
-    own[index] = others
-    return own
+def _replaced(arrays, index, others):
+    if isinstance(arrays, DrawArrays):
+        return arrays.replaced(index, others)
+    replaced = arrays.copy()
+    replaced[index] = others
+    return replaced
 
 
 class DrawnParameters(ABC):
@@ -97,12 +103,26 @@ class DrawnParameters(ABC):
         """The log densities of rows under the draws, given log weights (n, L): a `LikelihoodOfDraws`."""
 
     @abstractmethod
-    def log_joint(self, rows):
-        """log p(X, theta), all constants included: (n,)."""
+    def log_prior(self):
+        """log p(theta), all constants included: (n,)."""
 
     @abstractmethod
+    def slopes_of_log_joint(self, sums):
+        """Derivatives of log p(X, theta) in what draws hold: DrawArrays.
+
+        Parameters
+        ----------
+        sums : (n, L, F), of responsibility times the statistics of the rows
+        """
+
+    def log_joint(self, rows):
+        """log p(X, theta), all constants included: (n,)."""
+        return log_likelihood(rows, self) + self.log_prior()
+
     def log_joint_and_slopes(self, rows):
         """The same, and its derivatives in what draws hold: (n,), DrawArrays."""
+        log_likelihoods, sums = log_likelihood_and_moments(rows, self)
+        return log_likelihoods + self.log_prior(), self.slopes_of_log_joint(sums)
 
     @abstractmethod
     def prior_slopes(self):
@@ -110,7 +130,6 @@ class DrawnParameters(ABC):
 
     # An iteration of Gibbs sampling.
 
-    @abstractmethod
     def given_random_assignments(self, rows, seed, generator):
         """Draws of the parameters given labels of the rows, which are drawn given the parameters.
 
@@ -125,8 +144,13 @@ class DrawnParameters(ABC):
         draws : DrawArrays
         counts : (n, L), how often rows have each label
         """
+        return self.given_sums(moments_of_random_assignments(rows, self, seed), generator)
 
-    def with_moved_rest(self, rows, generator):
+    @abstractmethod
+    def given_sums(self, sums, generator):
+        """The same, given sums of the statistics over the rows with each label, (n, L, F)."""
+
+    def after_metropolis_step(self, rows, generator):
         """Draws after a step of the parameters that Gibbs sampling leaves as they are, if there are any."""
         return self.draws
 

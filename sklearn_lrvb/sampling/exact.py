@@ -26,6 +26,7 @@ from sklearn_lrvb.sampling.chains import N_CHAINS, Scans
 from sklearn_lrvb.sampling.draws import DrawArrays
 from sklearn_lrvb.sampling.labels import in_mode
 from sklearn_lrvb.sampling.likelihood import expected_counts
+from sklearn_lrvb.sampling.random_assignments import can_be_assigned
 
 _BLOCKS = (4, 8, 12, 24, 48, 96)  # Scans. The first block finds the number of steps of a trajectory.
 
@@ -60,8 +61,8 @@ class ExactPosterior:
     Attributes
     ----------
     draws : ChainDraws, of the last block and in the mode of the fit
-    has_sweeps : bool
-        Whether scans have Gibbs sweeps, for which rows must count a whole number of times.
+    has_gibbs : bool
+        Whether scans have Gibbs iterations, for which rows must count a whole number of times.
     share_away : float, of the draws: those in another mode of the posterior than the fit, which are left out
     effective_draws : float
         Independent draws that those of the slowest parameter are worth: of components that hold rows, and of
@@ -75,7 +76,7 @@ class ExactPosterior:
     def __init__(self, sampler, rows, seed, state="wrong", tracked=untracked):
         self._sampler, self._seed = sampler, seed
         self._least_draws = N_CHAINS * _LEAST_PER_CHAIN[state]
-        self.has_sweeps = not rows.total(distance_from_whole)
+        self.has_gibbs = can_be_assigned(rows)
         self._later = []  # Chains of scans that were asked for after the end.
         with sampler.threads():
             for _ in tracked(self._blocks(rows), sum(_BLOCKS)):
@@ -84,7 +85,7 @@ class ExactPosterior:
 
     def _blocks(self, rows):
         """Run the chains until they have converged, or cannot do so in time; yield after every scan."""
-        scans = Scans(self._sampler, rows, self._seed, int(self.has_sweeps))
+        scans = Scans(self._sampler, rows, self._seed, int(self.has_gibbs))
         chains, self._n_scans = scans.start(), 0
         for block, n_scans in enumerate(_BLOCKS):
             kept, shares = [], []
@@ -97,21 +98,21 @@ class ExactPosterior:
                     scans.add_steps(_STEPS_UP * (share < _LOW) - _STEPS_DOWN * (share > _HIGH))
                 yield
             if block > 0:
-                self._kept, self._of_scan = kept, (scans.n_sweeps, scans.n_steps)
+                self._kept, self._of_scan = kept, (scans.n_gibbs, scans.n_steps)
                 progress = self._assess()
                 if self.has_converged or progress * 2.0 ** (len(_BLOCKS) - 1 - block) < _LEAST_HOPE:
                     return
                 share = np.mean(shares)
                 scans.add_steps(float(share < _LOW_LATER) - float(share > _HIGH_LATER))
-                scans.n_sweeps = min(4 * scans.n_sweeps, self._sampler.model.most_sweeps)
+                scans.n_gibbs = min(4 * scans.n_gibbs, self._sampler.model.most_gibbs)
 
     def _assess(self):
         """Take the draws of the last block; return their share of the draws that are needed."""
         self.draws, self.share_away = self._draws_of(self._kept)
-        of_occupied = float(self._of_occupied(self.draws.effective).min())
-        of_weights = float(self.draws.effective("weights").min())
-        self.effective_draws = min(of_occupied, of_weights)
-        progress = min(of_occupied, of_weights / _SHARE_FOR_WEIGHTS) / self._least_draws
+        for_occupied = float(self._in_occupied(self.draws.effective).min())
+        for_weights = float(self.draws.effective("weights").min())
+        self.effective_draws = min(for_occupied, for_weights)
+        progress = min(for_occupied, for_weights / _SHARE_FOR_WEIGHTS) / self._least_draws
         self.has_converged = progress >= 1.0
         return progress
 
@@ -142,13 +143,13 @@ class ExactPosterior:
     @cached_property
     def largest_error(self):
         """Monte Carlo standard error of a posterior mean, in standard deviations: the largest, float."""
-        return float(self._of_occupied(self.draws.errors).max())
+        return float(self._in_occupied(self.draws.errors).max())
 
-    def _of_occupied(self, of_target):
-        """Values of a function of a target's name, of all parameters of components that hold rows."""
+    def _in_occupied(self, function):
+        """Values of a function of a target's name, for all parameters of components that hold rows."""
         theta = self._sampler.fitted.targets.theta
         is_occupied = np.concatenate([occupied(target.counts()) for target in theta])
-        return np.concatenate([of_target(target.name) for target in theta])[is_occupied]
+        return np.concatenate([function(target.name) for target in theta])[is_occupied]
 
     def at_least(self, n_draws, rows, tracked=untracked):
         """So many draws or more: ChainDraws. The chains go on where there are not enough.
@@ -161,8 +162,8 @@ class ExactPosterior:
         """
         draws, n_later = self.draws, 0
         while len(draws) < n_draws:
-            of_each = max(len(draws) // (len(self._kept) + n_later), 1)
-            n_later += -(-(n_draws - len(draws)) // of_each)
+            draws_of_scan = max(len(draws) // (len(self._kept) + n_later), 1)
+            n_later += -(-(n_draws - len(draws)) // draws_of_scan)
             n_missing = max(n_later - len(self._later), 0)
             if n_missing and rows is None:
                 raise ValueError(
@@ -188,8 +189,8 @@ class ExactPosterior:
         if self.share_away:
             share = f"{100 * self.share_away:.2g} % of the draws are in another mode of the posterior"
             parts.append(f"{share}, and left out." if self.share_away <= _LARGEST_SHARE_AWAY else f"{share}.")
-        if not self.has_sweeps:
-            parts.append("Without Gibbs sweeps, because sample_weight is not in whole numbers.")
+        if not self.has_gibbs:
+            parts.append("Without Gibbs iterations, because sample_weight is not in whole numbers.")
         return " ".join(parts)
 
 
@@ -208,9 +209,3 @@ def seconds_of_exact(posterior, n_rows, state):
     """
     size = n_rows * posterior.products_per_row
     return size * N_CHAINS * _PASSES[state] / _PRODUCTS_A_SECOND
-
-
-def distance_from_whole(block):
-    """Sum of the distances of the weights from whole numbers, a float; None where there are none."""
-    weights = block.sample_weight
-    return None if weights is None else float(np.abs(weights - np.round(weights)).sum())

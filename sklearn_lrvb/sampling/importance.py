@@ -71,6 +71,13 @@ def generalized_pareto_quantiles(n, shape, scale):
     return scale * np.expm1(-shape * log_survival) / shape
 
 
+def systematic_sample(weights, size, uniform):
+    """Places drawn in proportion to weights, (n,), with as little variation as can be: int array (size,)."""
+    total = np.cumsum(weights)
+    steps = (np.arange(size) + uniform) / size
+    return np.minimum(np.searchsorted(total, steps * total[-1]), len(weights) - 1)
+
+
 # Share of effective draws above which the weights are so equal that the shape of their tail is noise.
 _NEARLY_EQUAL = 0.95
 

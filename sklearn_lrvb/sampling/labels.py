@@ -10,7 +10,7 @@ also reach the others. Each draw is therefore counted only if its components are
 their own order than in any other: the draws that are counted make up one copy exactly, and the evidence is
 theirs times the number of copies. Copies that differ in the numbers of empty components alone are the same.
 
-*The background* is a label of its own, which is never exchanged with a component.
+*The noise component* is a label of its own, which is never exchanged with a component.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ _TIE_BREAK = 1e-7
 def in_mode(parameters, uncertainty):
     """The draws with the numbers of the closest components of the fit, and which are in another mode.
 
-    A draw is in another mode if one of the `mode_targets` of its kind of mixture is far from the fit, in a
+    A draw is in another mode if one of the `mode_targets` of its model is far from the fit, in a
     label that holds rows. The unit is the standard deviation by linear response, or 1.48 times the median
     distance of all draws from the fit where that is larger.
 
@@ -47,9 +47,8 @@ def in_mode(parameters, uncertainty):
     is_away : bool (n,)
     """
     posterior, draws = parameters.posterior, parameters.draws
-    n_components = posterior.n_components
-    orders, _ = closest_orders(parameters, posterior, np.ones(n_components, dtype=bool))
-    changed = np.flatnonzero((orders != np.arange(n_components)).any(axis=1))
+    orders, _ = closest_orders(parameters, posterior)
+    changed = np.flatnonzero((orders != np.arange(posterior.n_components)).any(axis=1))
     if len(changed):
         others = parameters.with_draws(draws[changed])
         draws = draws.replaced(changed, others.reordered(orders[changed]))
@@ -64,44 +63,44 @@ def in_mode(parameters, uncertainty):
     return parameters, is_away
 
 
-def closest_orders(parameters, posterior, of_components):
+def closest_orders(parameters, posterior, some=slice(None)):
     """Numbers of the draws' components that are closest to some of a fit, one each, and how close they are.
 
     Parameters
     ----------
     parameters : DrawnParameters, of n draws
     posterior : posterior of as many components, measured from the same origin: the fit
-    of_components : bool (K,), which m components of the fit
+    some : bool (K,), which m components of the fit; by default all
 
     Returns
     -------
     orders : int array (n, m)
-    divergences : (n,), sums over these components and the background, to compare fits of the same rows
+    divergences : (n,), sums over these components and the noise component, to compare fits of the same rows
     """
-    costs, of_background = _divergences(parameters, posterior)
-    costs = costs[:, of_components]
-    orders = np.array([linear_sum_assignment(own)[1] for own in costs])
+    costs, noise_costs = _divergences(parameters, posterior)
+    costs = costs[:, some]
+    orders = np.array([linear_sum_assignment(costs_of_draw)[1] for costs_of_draw in costs])
     divergences = np.take_along_axis(costs, orders[:, :, None], axis=2).sum(axis=(1, 2))
-    return orders, divergences + of_background
+    return orders, divergences + noise_costs
 
 
 def _divergences(parameters, posterior):
-    """Divergences of draws from a fit: of the components (n, K, K), and of the background (n,).
+    """Divergences of draws from a fit: of the components (n, K, K), and of the noise component (n,).
 
     They are Kullback and Leibler's, doubled, of the joint law of a label and a row: a component of a draw
     without weight is close to none of the fit. Rows are the fit's components, which count as often as they
     have rows; columns are those of the draws. Where components of the fit are equal, the order of the draws'
-    weights decides, so that each of their orders is the closest one equally often. Without background its
+    weights decides, so that each of their orders is the closest one equally often. Without noise its
     divergence is zero.
     """
     n_components, counts = posterior.n_components, posterior.label_counts
-    shares, of_background = np.split(counts / counts.sum(), [n_components])
-    own, others = np.split(parameters.log_weights, [n_components], axis=1)
+    shares, noise_share = np.split(counts / counts.sum(), [n_components])
+    log_weights, log_noise = np.split(parameters.log_weights, [n_components], axis=1)
     factors = _TIE_BREAK * np.arange(n_components) - 2.0 * shares
     costs = parameters.divergences_from(posterior)
     costs = shares[:, None] * costs + xlogy(2.0 * shares, shares)[:, None]
-    costs += factors[:, None] * own[:, None, :]
-    gaps = xlogy(of_background, of_background) - of_background * others
+    costs += factors[:, None] * log_weights[:, None, :]
+    gaps = xlogy(noise_share, noise_share) - noise_share * log_noise
     # Infinities are of empty labels, whose share is zero.
     return np.nan_to_num(costs), 2.0 * np.nan_to_num(gaps).sum(axis=1)
 
@@ -137,8 +136,8 @@ def evidence_of_all_copies(parameters, sampled, is_counted):
     A Dirichlet prior is the same for all copies. Broken sticks put large weights first: in another order of
     the components the prior density is another one, and a copy has a larger or smaller evidence. With the
     tails t_k = 1 - sum_{j<k} pi_j the density is a function of the weights in any order over prod_k t_k, and
-    the sum of 1/prod_k t_k over all orders is one over subsets. Where there is a background, the pi_k are
-    those given its weight.
+    the sum of 1/prod_k t_k over all orders is one over subsets. With noise, the pi_k are those given
+    its weight.
     """
     posterior = parameters.posterior
     weights = posterior.prior.weights.of_components

@@ -1,7 +1,7 @@
-"""The likelihood of rows under draws of the parameters: passes over the rows, for any kind of mixture.
+"""The likelihood of rows under draws of the parameters: passes over the rows, for mixtures of any model.
 
-*Conventions.* L labels: the components, and the background if there is one; n rows of a block; F
-statistics of a row, of which log densities are linear functions: those of a normal component are monomials.
+*Conventions.* L labels: the components, and the noise component if there is one; d draws, n rows of a block;
+F statistics of a row, of which log densities are linear functions: those of a normal component are monomials.
 """
 
 from abc import ABC, abstractmethod
@@ -11,12 +11,9 @@ import numpy as np
 
 from sklearn_lrvb.mixture.responsibilities import expect_in_range
 from sklearn_lrvb.rows import batches, untracked
-from sklearn_lrvb.sampling.random_assignments import (
-    DRAWS_OF_STREAM,
-    UniformStream,
-    exponentials,
-)
+from sklearn_lrvb.sampling.random_assignments import DRAWS_OF_STREAM, UniformStream, exponentials
 
+_NUMBERS_PER_ROW = 256  # Log densities of a row that are computed at once: those of a block stay in cache.
 _LARGEST_BYTES = 4 * 2**30  # of `log_likelihood_of_draws`; what reads it makes several copies
 
 
@@ -32,113 +29,8 @@ def check_log_likelihood_size(n_draws, n_rows):
         )
 
 
-def log_likelihood_of_draws(rows, parameters):
-    """Log likelihood of every row, as often as it counts, under every draw: (n_draws, n_rows).
-
-    Weights are scaled to sum to one.
-
-    Parameters
-    ----------
-    rows : Rows
-    parameters : DrawnParameters
-    """
-    by_row = np.empty((rows.n_samples, len(parameters.draws)))
-    for batch, likelihood in _in_batches(parameters, parameters.log_shares):
-        rows.write(likelihood.by_row, by_row[:, batch], likelihood.workload)
-    return by_row.T
-
-
-def deviations_of_rows(rows, parameters, function, shape=(), tracked=untracked):
-    """Standard deviations over the draws of what their log densities say of each row: (n_given, *shape).
-
-    Memory is that of a block of rows under a batch of draws. Weights are scaled to sum to one.
-
-    Parameters
-    ----------
-    rows : Rows
-    parameters : DrawnParameters
-    function : callable
-        Log densities (L, d, n) of n rows under d draws, which may be overwritten -> (*shape, d, n).
-    shape, tracked : as in `Rows.each`
-    """
-    posterior = parameters.posterior
-    frames = posterior.model.frames(posterior)
-    likelihood = parameters.likelihood(parameters.log_shares)
-    of_block = partial(_deviations_of_block, frames, likelihood, function)
-    return rows.each(of_block, shape, workload=likelihood.workload, tracked=tracked)
-
-
-def _deviations_of_block(frames, likelihood, function, block):
-    expect_in_range(frames, block)  # As by linear response, rows that are too far away are refused.
-    return likelihood.deviations(function, block)
-
-
-def probabilities(log_densities):
-    """Probabilities of the labels, (L, d, n), in place of log densities."""
-    log_densities *= 1.0 / _normalized(log_densities)[0]
-    return log_densities
-
-
-def scores(log_densities):
-    """Log likelihood of every row, (d, n), from its log densities (L, d, n), which are overwritten."""
-    return _normalized(log_densities)[1]
-
-
-def log_likelihood(rows, parameters):
-    """Log likelihood of all rows together under every draw, (n_draws,)."""
-    return np.concatenate(_totals(rows, parameters, LikelihoodOfDraws.sums))
-
-
-def expected_counts(rows, parameters):
-    """Expected number of rows with every label under every draw, (n_draws, L)."""
-    return np.concatenate(_totals(rows, parameters, LikelihoodOfDraws.counts))
-
-
-def log_likelihood_and_moments(rows, parameters):
-    """Log likelihood (n_draws,), and sums of responsibility times the statistics (n_draws, L, F)."""
-    parts = _totals(rows, parameters, LikelihoodOfDraws.sums_and_moments)
-    return tuple(map(np.concatenate, zip(*parts, strict=True)))
-
-
-def moments_of_random_assignments(rows, parameters, seed):
-    """Sums of the statistics over the rows that are assigned to every label, at random: (n_draws, L, F).
-
-    A row that counts w times, a whole number, is assigned w times.
-
-    Parameters
-    ----------
-    rows : Rows
-    parameters : DrawnParameters
-    seed : int
-        The same seed gives the same assignments, whatever the blocks of rows.
-    """
-    return np.concatenate(
-        [
-            rows.total(partial(likelihood.assigned_moments, seed, batch.start), likelihood.workload)
-            for batch, likelihood in _in_batches(parameters, parameters.log_weights)
-        ]
-    )
-
-
-def _totals(rows, parameters, function):
-    """Totals over the rows of ``function(likelihood, block)``, of every batch of draws: list."""
-    return [
-        rows.total(partial(function, likelihood), likelihood.workload)
-        for _, likelihood in _in_batches(parameters, parameters.log_weights)
-    ]
-
-
-def _in_batches(parameters, log_weights):
-    """Yield slices of the draws whose coefficients fit into memory, and their `LikelihoodOfDraws`."""
-    bytes_each = 2 * 8 * parameters.posterior.n_coefficients * DRAWS_OF_STREAM
-    n_streams = -(-len(parameters.draws) // DRAWS_OF_STREAM)
-    for streams in batches(n_streams, bytes_each):
-        batch = slice(streams.start * DRAWS_OF_STREAM, streams.stop * DRAWS_OF_STREAM)
-        yield batch, parameters.with_draws(parameters.draws[batch]).likelihood(log_weights[batch])
-
-
 class LikelihoodOfDraws(ABC):
-    """The log densities of rows under some draws, and functions of a block by way of them.
+    """The log densities of rows under some draws.
 
     Attributes
     ----------
@@ -163,64 +55,178 @@ class LikelihoodOfDraws(ABC):
         log_densities : (L, d, n), of the d draws, log weights included, which may be overwritten
         """
 
-    def by_row(self, block, out):
-        """Write the log likelihood of each row, as often as it counts: (n, n_draws)."""
-        for batch, _, log_densities in self.in_batches(block):
-            out[:, batch] = block.weighted(_normalized(log_densities)[1]).T
 
-    def deviations(self, function, block):
-        """Standard deviations over the draws of a function of the log densities, as `deviations_of_rows`."""
-        n_draws, mean, squares = 0, 0.0, 0.0
-        for _, _, log_densities in self.in_batches(block):
-            values = function(log_densities)
-            n_own, own_mean = values.shape[-2], values.mean(axis=-2)
-            share, distance = n_own / (n_draws + n_own), own_mean - mean
-            values -= own_mean[..., None, :]
-            squares += np.square(values).sum(axis=-2) + n_draws * share * np.square(distance)
-            mean, n_draws = mean + share * distance, n_draws + n_own
-        return np.sqrt(squares / n_draws)
+def draws_at_once(n_labels, n_draws):
+    """Number of draws under which the log densities of a block are computed at once: int."""
+    n_streams = max(1, _NUMBERS_PER_ROW // (n_labels * DRAWS_OF_STREAM))
+    return min(n_streams * DRAWS_OF_STREAM, n_draws)
 
-    def sums(self, block):
-        """The log likelihood of a block, (n_draws,)."""
-        normalized = (_normalized(log_densities)[1] for _, _, log_densities in self.in_batches(block))
-        return np.concatenate([block.weighted(log_likelihood).sum(axis=1) for log_likelihood in normalized])
 
-    def counts(self, block):
-        """Expected number of rows of a block with every label, (n_draws, L)."""
-        parts = []
-        for _, _, log_densities in self.in_batches(block):
-            log_densities *= block.weighted(1.0 / _normalized(log_densities)[0])
-            parts.append(log_densities.sum(axis=2).T)
-        return np.concatenate(parts)
+def _in_batches(parameters, log_weights):
+    """Yield slices of the draws whose coefficients fit into memory, and their `LikelihoodOfDraws`."""
+    bytes_each = 2 * 8 * parameters.posterior.n_coefficients * DRAWS_OF_STREAM
+    n_streams = -(-len(parameters.draws) // DRAWS_OF_STREAM)
+    for streams in batches(n_streams, bytes_each):
+        batch = slice(streams.start * DRAWS_OF_STREAM, streams.stop * DRAWS_OF_STREAM)
+        yield batch, parameters.with_draws(parameters.draws[batch]).likelihood(log_weights[batch])
 
-    def sums_and_moments(self, block):
-        """The log likelihood (n_draws,) and the weighted sums of statistics (n_draws, L, F) of a block."""
-        sums, moments = [], []
-        for _, rows, log_densities in self.in_batches(block):
-            total, log_likelihood = _normalized(log_densities)
-            log_densities *= block.weighted(1.0 / total)
-            sums.append(block.weighted(log_likelihood).sum(axis=1))
-            moments.append(rows.sums(log_densities))
-        return np.concatenate(sums), np.concatenate(moments)
 
-    def assigned_moments(self, seed, first, block):
-        """Sums of the statistics over randomly assigned rows of a block; the first draw has a number."""
-        return np.concatenate(
-            [
-                rows.assigned_sums(log_densities, block, UniformStream(seed, first + batch.start))
-                for batch, rows, log_densities in self.in_batches(block)
-            ]
-        )
+# Functions of log densities (L, d, n), which are overwritten.
 
 
 def _normalized(log_densities):
-    """Turn log densities (L, n_draws, n) into densities relative to the largest.
+    """Turn log densities into densities relative to the largest.
 
     Returns
     -------
-    total : (n_draws, n), sum of the relative densities
-    log_likelihood : (n_draws, n)
+    total : (d, n), sum of the relative densities
+    log_likelihood : (d, n)
     """
     densities, largest = exponentials(log_densities)
     total = densities.sum(axis=0)
     return total, largest + np.log(total)
+
+
+def probabilities(log_densities):
+    """Probabilities of the labels, (L, d, n), in place of log densities."""
+    log_densities *= 1.0 / _normalized(log_densities)[0]
+    return log_densities
+
+
+def scores(log_densities):
+    """Log likelihood of every row, (d, n)."""
+    return _normalized(log_densities)[1]
+
+
+# Sums over all rows.
+
+
+def log_likelihood(rows, parameters):
+    """Log likelihood of all rows together under every draw, (n_draws,)."""
+    return _totals(rows, parameters, _sums_of_scores)[0]
+
+
+def _sums_of_scores(block, rows, log_densities, first):
+    return (block.weighted(scores(log_densities)).sum(axis=1),)
+
+
+def expected_counts(rows, parameters):
+    """Expected number of rows with every label under every draw, (n_draws, L)."""
+    return _totals(rows, parameters, _sums_of_probabilities)[0]
+
+
+def _sums_of_probabilities(block, rows, log_densities, first):
+    return (block.weighted(probabilities(log_densities)).sum(axis=2).T,)
+
+
+def log_likelihood_and_moments(rows, parameters):
+    """Log likelihood (n_draws,), and sums of responsibility times the statistics (n_draws, L, F)."""
+    return _totals(rows, parameters, _sums_of_scores_and_statistics)
+
+
+def _sums_of_scores_and_statistics(block, rows, log_densities, first):
+    total, own_scores = _normalized(log_densities)
+    log_densities *= block.weighted(1.0 / total)
+    return block.weighted(own_scores).sum(axis=1), rows.sums(log_densities)
+
+
+def moments_of_random_assignments(rows, parameters, seed):
+    """Sums of the statistics over the rows that are assigned to every label, at random: (n_draws, L, F).
+
+    A row that counts w times, a whole number, is assigned w times.
+
+    Parameters
+    ----------
+    rows : Rows
+    parameters : DrawnParameters
+    seed : int
+        The same seed gives the same assignments, whatever the blocks of rows.
+    """
+    return _totals(rows, parameters, partial(_assigned_sums, seed))[0]
+
+
+def _assigned_sums(seed, block, rows, log_densities, first):
+    return (rows.assigned_sums(log_densities, block, UniformStream(seed, first)),)
+
+
+def _totals(rows, parameters, function):
+    """Totals over the rows of arrays under every draw: tuple of (n_draws, ...).
+
+    Parameters
+    ----------
+    rows : Rows
+    parameters : DrawnParameters
+    function : callable
+        (block, its rows under some draws, their log densities, number of the first draw) -> tuple of arrays
+        whose first axis is that of the draws
+    """
+    parts = [
+        rows.total(partial(_of_block, likelihood, function, batch.start), likelihood.workload)
+        for batch, likelihood in _in_batches(parameters, parameters.log_weights)
+    ]
+    return tuple(map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _of_block(likelihood, function, first, block):
+    parts = [
+        function(block, rows, log_densities, first + batch.start)
+        for batch, rows, log_densities in likelihood.in_batches(block)
+    ]
+    return tuple(map(np.concatenate, zip(*parts, strict=True)))
+
+
+# What the draws say of each row.
+
+
+def log_likelihood_of_draws(rows, parameters):
+    """Log likelihood of every row, as often as it counts, under every draw: (n_draws, n_rows).
+
+    Weights are scaled to sum to one.
+
+    Parameters
+    ----------
+    rows : Rows
+    parameters : DrawnParameters
+    """
+    by_row = np.empty((rows.n_samples, len(parameters.draws)))
+    for batch, likelihood in _in_batches(parameters, parameters.log_shares):
+        rows.write(partial(_write_scores, likelihood), by_row[:, batch], likelihood.workload)
+    return by_row.T
+
+
+def _write_scores(likelihood, block, out):
+    for batch, _, log_densities in likelihood.in_batches(block):
+        out[:, batch] = block.weighted(scores(log_densities)).T
+
+
+def deviations_of_rows(rows, parameters, function, shape=(), tracked=untracked):
+    """Standard deviations over the draws of what their log densities say of each row: (n_given, *shape).
+
+    Memory is that of a block of rows under a batch of draws. Weights are scaled to sum to one.
+
+    Parameters
+    ----------
+    rows : Rows
+    parameters : DrawnParameters
+    function : callable
+        Log densities (L, d, n) of n rows under d draws, which may be overwritten -> (*shape, d, n).
+    shape, tracked : as in `Rows.each`
+    """
+    posterior = parameters.posterior
+    coordinates = posterior.model.coordinates(posterior)
+    likelihood = parameters.likelihood(parameters.log_shares)
+    of_block = partial(_deviations_of_block, coordinates, likelihood, function)
+    return rows.each(of_block, shape, workload=likelihood.workload, tracked=tracked)
+
+
+def _deviations_of_block(coordinates, likelihood, function, block):
+    expect_in_range(coordinates, block)  # As by linear response, rows that are too far away are refused.
+    n_draws, mean, squares = 0, 0.0, 0.0
+    for _, _, log_densities in likelihood.in_batches(block):
+        values = function(log_densities)
+        n_own, own_mean = values.shape[-2], values.mean(axis=-2)
+        share, distance = n_own / (n_draws + n_own), own_mean - mean
+        values -= own_mean[..., None, :]
+        squares += np.square(values).sum(axis=-2) + n_draws * share * np.square(distance)
+        mean, n_draws = mean + share * distance, n_draws + n_own
+    return np.sqrt(squares / n_draws)

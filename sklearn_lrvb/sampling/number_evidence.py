@@ -10,191 +10,51 @@ K enters through W alone. With A_t = E_t/W(t, t) the evidence of K components is
 
     p(X | K) = sum over t <= K of A_t W(K, t),
 
-and fits whose components all hold rows are enough. Each optimum's part of E_t is estimated by importance
-sampling. A draw counts if no other optimum is closer to it, if its components are in the order of this
-optimum, and if rows that are assigned at random by it leave no component empty. The result is multiplied by
-t!, the number of orders.
+and fits whose components all hold rows are enough. Each optimum's part of E_t is estimated apart
+(`optimum_evidence`).
 
 *Noise.* With noise the weights are Dirichlet over K + 1 labels: K a becomes (K + 1) a in W. The factor
 Gamma(n_0 + a)/Gamma(a) of the n_0 rows that are noise does not depend on K, and is part of A_t. That all rows
 are noise, t = 0, is left out.
 
-*Chains.* How often chains of Gibbs sweeps at a K above 1 visit each t, which is in proportion to A_t W(K, t),
-tells the ratios of the A_t. It does so also where importance sampling is not reliable, and where no optimum
-has t components that all hold rows. `joined` combines the visits with importance sampling, whose results (the
-anchors) are treated as normal measurements of log A_t: the maximum of a concave function. Where importance
-sampling is unreliable, a bridge between its draws and those of the chains takes its place.
+*Chains.* How often chains of Gibbs sampling at a K above 1 visit each t, which is in proportion to A_t
+W(K, t), tells the ratios of the A_t. It does so also where importance sampling is not reliable, and where no
+optimum has t components that all hold rows. `joined` combines the visits with importance sampling, whose
+results (the anchors) are treated as normal measurements of log A_t: the maximum of a concave function. Where
+importance sampling is unreliable, a bridge between its draws and those of the chains takes its place.
 
 `NumberEvidence` does this for K = 1, 2, ... in turn.
 """
 
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
 from scipy.special import gammaln, logsumexp, softmax
 
-from sklearn_lrvb.sampling.draws import DrawArrays, DrawnParameters
-from sklearn_lrvb.sampling.exact import distance_from_whole
-from sklearn_lrvb.sampling.labels import closest_orders, evidence_of_all_copies
-from sklearn_lrvb.sampling.likelihood import moments_of_random_assignments
+from sklearn_lrvb.sampling.chains import N_CHAINS
+from sklearn_lrvb.sampling.draws import DrawArrays
+from sklearn_lrvb.sampling.optimum_evidence import evidence_by_bridge
+from sklearn_lrvb.sampling.random_assignments import can_be_assigned
 
 
-def log_prior_factor(n_components, n_clusters, concentration, n_rows, has_background=False):
+def log_prior_factor(n_components, n_clusters, concentration, n_rows, has_noise=False):
     """log W(K, t), -inf where t is above K; arguments broadcast."""
-    n_empty, n_labels = np.maximum(n_components - n_clusters, 0), n_components + has_background
+    n_empty, n_labels = np.maximum(n_components - n_clusters, 0), n_components + has_noise
     total = n_labels * concentration
     log_orders = gammaln(n_components + 1.0) - gammaln(n_empty + 1.0)
     log_factor = log_orders + gammaln(total) - gammaln(total + n_rows)
     return np.where(n_components >= n_clusters, log_factor, -np.inf)
 
 
-@dataclass(frozen=True)
-class OptimumEvidence:
-    """What one optimum adds to the evidence of as many components, all of which hold rows.
-
-    Attributes
-    ----------
-    optimum : Fit
-    log_evidence : float, with all orders of its components
-    error : float, its Monte Carlo standard error in nats
-    k_hat : float, shape of the tail of the importance weights
-    is_reliable : bool, whether importance sampling can be relied on
-    parameters : DrawnParameters
-    weights : (n,), which sum to one; zero for draws that do not count
-    log_ratios : (n,)
-        log p(X, theta) less the log density of the draw; -inf where its components are in another order, or
-        one of them holds no rows. Draws that are closer to another optimum count here.
-    """
-
-    optimum: Any
-    log_evidence: float
-    error: float
-    k_hat: float
-    is_reliable: bool
-    parameters: DrawnParameters
-    weights: np.ndarray
-    log_ratios: np.ndarray
-
-
-def optimum_evidence(optimum, sampler, rows, others, n_draws, random_state):
-    """The evidence that belongs to an optimum: OptimumEvidence, or None where no draw counts.
-
-    Where rows do not count a whole number of times, they cannot be assigned at random, and draws with empty
-    components count too: the evidence is then somewhat too large.
-
-    Parameters
-    ----------
-    optimum : Fit
-    sampler : PosteriorSampler at the optimum
-    rows : Rows, the training rows
-    others : list of posteriors, the other optima of as many components
-    n_draws : int
-    random_state : numpy.random.RandomState
-    """
-    parameters, sampled = sampler.importance(rows, n_draws, random_state)
-    all_components = np.ones(sampler.posterior.n_components, dtype=bool)
-    orders, divergences = closest_orders(parameters, sampler.posterior, all_components)
-    is_held = (orders == np.arange(len(all_components))).all(axis=1)
-    if not rows.total(distance_from_whole):
-        seed = int(random_state.randint(2**63, dtype=np.uint64))
-        firsts = moments_of_random_assignments(rows, parameters, seed)[:, : len(all_components), 0]
-        is_held &= (firsts > 0).all(axis=1)  # They are zero where a component has no rows.
-    is_counted = is_held.copy()
-    for other in others:
-        is_counted &= divergences <= closest_orders(parameters, other, all_components)[1]
-    log_evidence, error = evidence_of_all_copies(parameters, sampled, is_counted)
-    if log_evidence is None:
-        return None
-    weights = sampled.weights * is_counted
-    return OptimumEvidence(
-        optimum=optimum,
-        log_evidence=log_evidence,
-        error=error,
-        k_hat=sampled.k_hat,
-        is_reliable=sampled.are_reliable,
-        parameters=parameters,
-        weights=weights / weights.sum(),
-        log_ratios=np.where(is_held, sampled.log_ratios, -np.inf),
-    )
-
-
-def evidence_by_bridge(sampler, rows, at_optimum, parameters, chains):
-    """The evidence of t components that all hold rows, from draws at one optimum and those of chains.
-
-    Chains reach all optima and the tails, where importance sampling of draws at one optimum has too few.
-
-    Parameters
-    ----------
-    sampler : PosteriorSampler at the optimum
-    rows : Rows, the training rows
-    at_optimum : OptimumEvidence, of this optimum
-    parameters : DrawnParameters
-        Of chains of t components, in the optimum's coordinates; they hold rows in all of the draws.
-    chains : int array (n,), the chain of each draw
-
-    Returns
-    -------
-    log_evidence, error : float
-        With all orders of the components; the error in nats, by the spread of the chains.
-    """
-    posterior = sampler.posterior
-    orders, _ = closest_orders(parameters, posterior, np.ones(posterior.n_components, dtype=bool))
-    draws = parameters.reordered(orders)
-    log_ratio, error = bridged(at_optimum.log_ratios, sampler.log_ratios_of(rows, draws), chains)
-    return log_ratio + float(gammaln(posterior.n_components + 1.0)), error
-
-
-def bridged(of_proposal, of_target, chains):
-    """log of a normalizing constant by bridge sampling, and its standard error.
-
-    X.-L. Meng and W. H. Wong, "Simulating ratios of normalizing constants via a simple identity", Statistica
-    Sinica 6 (1996), 831-860. With the ratios l of the unnormalized target and the proposal, the constant r
-    solves r = E[l/(s l + (1 - s) r)] / E[1/(s l + (1 - s) r)], over the proposal and over the target.
-
-    Parameters
-    ----------
-    of_proposal : (m,), log l of independent draws of the proposal; -inf where the target is zero
-    of_target : (n,), log l of draws of the target; inf where the proposal is zero
-    chains : int array (n,), the chain of each of these
-
-    Returns
-    -------
-    log_constant, error : float; the error is infinite where one has no draws where the other has some
-    """
-    n_all = len(of_proposal) + len(of_target)
-    log_share, log_rest = np.log(len(of_proposal) / n_all), np.log(len(of_target) / n_all)
-    log_constant = float(logsumexp(of_proposal) - np.log(len(of_proposal)))
-    if not np.isfinite(log_constant) or not np.isfinite(of_target).any():
-        return log_constant, np.inf
-    for _ in range(_MOST_STEPS_OF_BRIDGE):
-        log_proposals, log_targets = (
-            np.logaddexp(log_share + own, log_rest + log_constant) for own in (of_proposal, of_target)
-        )
-        firsts, seconds = np.exp(of_proposal - log_proposals), np.exp(log_constant - log_targets)
-        step = np.log(firsts.mean() / seconds.mean())
-        log_constant += step
-        if abs(step) < _TOLERANCE_OF_BRIDGE:
-            break
-    own, sizes = np.unique(chains, return_inverse=True, return_counts=True)[1:]
-    sums = np.bincount(own, seconds - seconds.mean())
-    by_chains = np.square(sums).sum() * len(sizes) / max(len(sizes) - 1, 1) / np.square(seconds.sum())
-    by_draws = firsts.var() / (len(firsts) * np.square(firsts.mean()))
-    return log_constant, float(np.sqrt(by_chains + by_draws)) if len(sizes) > 1 else np.inf
-
-
-_MOST_STEPS_OF_BRIDGE, _TOLERANCE_OF_BRIDGE = 100, 1e-6
-
-N_CHAINS = 32
-# Sweeps are _ROWS_IN_ALL over the number of rows, within these limits. The first third is left out. Of the
-# others twenty are kept, at equal distances.
-_LEAST_SWEEPS, _MOST_SWEEPS, _ROWS_IN_ALL = 120, 240, 120_000
+# Iterations are _ROWS_IN_ALL over the number of rows, within these limits. The first third is left out. Of
+# the others twenty are kept, at equal distances.
+_LEAST_ITERATIONS, _MOST_ITERATIONS, _ROWS_IN_ALL = 120, 240, 120_000
 _KEPT = 20
 
 
 def run(posterior, origin, rows, starts, seed):
-    """Chains of Gibbs sweeps: how many components hold rows along them, and draws.
+    """Chains of Gibbs iterations: how many components hold rows along them, and draws.
 
     Parameters
     ----------
@@ -206,24 +66,22 @@ def run(posterior, origin, rows, starts, seed):
 
     Returns
     -------
-    counts : (sweeps, chains, K), how many rows the components hold, after the first third of the sweeps
-    parameters : DrawnParameters, of twenty sweeps
+    counts : (iterations, chains, K), how many rows the components hold, after the first third of these
+    parameters : DrawnParameters, of twenty iterations
     n_occupied : int array (n,), components that hold rows in the assignments from which the draws were made
     """
-    kind, generator = posterior.model.parameters, np.random.default_rng(seed)
-    draws = DrawArrays.concatenated(
-        [kind.draws_at(posterior, start.padded(posterior.prior)) for start in starts]
-    )
-    parameters = kind(posterior, origin, draws)
-    n_sweeps, counts, kept = n_sweeps_of(rows.n_samples), [], []
-    first = n_sweeps // 3
-    stride = (n_sweeps - first) // _KEPT
-    for number in range(n_sweeps):
-        moved = parameters.with_draws(parameters.with_moved_rest(rows, generator))
+    parameters_of, generator = posterior.model.parameters, np.random.default_rng(seed)
+    draws = [parameters_of.draws_at(posterior, start.padded(posterior.prior)) for start in starts]
+    parameters = parameters_of(posterior, origin, DrawArrays.concatenated(draws))
+    n_iterations, counts, kept = n_iterations_of(rows.n_samples), [], []
+    first = n_iterations // 3
+    stride = (n_iterations - first) // _KEPT
+    for number in range(n_iterations):
+        moved = parameters.with_draws(parameters.after_metropolis_step(rows, generator))
         own_seed = int(generator.integers(2**63))
-        draws, of_labels = moved.given_random_assignments(rows, own_seed, generator)
+        draws, label_counts = moved.given_random_assignments(rows, own_seed, generator)
         parameters = parameters.with_draws(draws)
-        counts.append(of_labels[:, : posterior.n_components])
+        counts.append(label_counts[:, : posterior.n_components])
         if number >= first and not (number - first) % stride:
             kept.append(draws)
     counts = np.array(counts[first:])
@@ -231,9 +89,9 @@ def run(posterior, origin, rows, starts, seed):
     return counts, parameters, (counts[::stride] > 0).sum(axis=2).ravel()
 
 
-def n_sweeps_of(n_rows):
-    """Number of sweeps of a run over so many rows."""
-    return int(np.clip(_ROWS_IN_ALL // n_rows, _LEAST_SWEEPS, _MOST_SWEEPS))
+def n_iterations_of(n_rows):
+    """Number of iterations of a run over so many rows."""
+    return int(np.clip(_ROWS_IN_ALL // n_rows, _LEAST_ITERATIONS, _MOST_ITERATIONS))
 
 
 _LEAST_GAP = 1e-6  # Of squares of counts, which are whole numbers: less is rounding.
@@ -258,7 +116,7 @@ class Visits:
 
     @classmethod
     def of(cls, counts):
-        """From how many rows the components hold along chains, (sweeps, chains, K): list of Visits.
+        """From how many rows the components hold along chains, (iterations, chains, K): list of Visits.
 
         Chains start where the anchors say. What they tell of numbers between which they hardly move, or never
         do, is no more than that, so that such numbers are not in the same set.
@@ -283,14 +141,14 @@ class Visits:
 
 
 def _n_effective(values):
-    """Effective sample size of values along chains (sweeps, chains), without the starts: float."""
+    """Effective sample size of values along chains (iterations, chains), without the starts: float."""
     variance, between = values.var(), values.mean(axis=0).var()
     if not variance > 0.0:
         return 0.0  # All are the same, and there is no spread to judge by.
     return float(min(values.shape[1] * (variance / between - 1.0) if between > 0.0 else np.inf, values.size))
 
 
-def joined(anchors, errors, visits, concentration, n_rows, has_background=False):
+def joined(anchors, errors, visits, concentration, n_rows, has_noise=False):
     """log A_t of all numbers of clusters, from evidences and from the visits of chains, and its covariance.
 
     The log likelihood of the visits is concave in log A_t, and that of the normal anchors is too. Where they
@@ -303,26 +161,26 @@ def joined(anchors, errors, visits, concentration, n_rows, has_background=False)
     visits : dict of int to list of Visits, by the number of components
     concentration : float
     n_rows : float
-    has_background : bool, default=False
+    has_noise : bool, default=False
 
     Returns
     -------
     log_parts : (T,)
     covariance : (T, T)
     """
-    clusters, log_parts = np.arange(1, len(anchors) + 1), anchors.copy()
-    precision, sets = 1.0 / np.square(errors), []  # Of visits: places of the numbers, log W, visits.
-    for k, of_k in visits.items():
-        ways = log_prior_factor(k, clusters, concentration, n_rows, has_background)
-        sets += [(own.numbers - 1, ways[own.numbers - 1], own) for own in of_k]
+    sets = [  # Of visits: places of their numbers, log W of these, visits.
+        (own.numbers - 1, log_prior_factor(k, own.numbers, concentration, n_rows, has_noise), own)
+        for k, visits_of_k in visits.items()
+        for own in visits_of_k
+    ]
+    log_parts, precision = anchors.copy(), 1.0 / np.square(errors)
     for _ in range(100):
         slope, curvature = precision * (anchors - log_parts), np.diag(precision)
         for places, ways, own in sets:
             shares = softmax(log_parts[places] + ways)
             slope[places] += own.n_effective * (own.shares - shares)
-            curvature[np.ix_(places, places)] += own.n_effective * (
-                np.diag(shares) - np.outer(shares, shares)
-            )
+            covariance = np.diag(shares) - np.outer(shares, shares)
+            curvature[np.ix_(places, places)] += own.n_effective * covariance
         step = np.linalg.solve(curvature, slope)
         log_parts = log_parts + step / max(1.0, 0.5 * np.abs(step).max())  # At most 2 nats.
         if np.abs(step).max() < 1e-8:
@@ -349,9 +207,9 @@ _ERROR_DRAWS = 1000  # Of log A_t, of which standard errors of probabilities are
 _AS_A_RULE = 0.5  # Probability that all K components hold rows.
 _LITTLE = 0.01  # Share of an optimum in the evidence below which it need not be reliable.
 
-# Chains are run up to the K where all their sweeps take about so many products, three minutes on one core.
-# A sweep takes the second number for each of `MixtureModel.products_per_row` and each chain. Where there are
-# more rows, importance sampling is reliable as a rule.
+# Chains are run up to the K where all their iterations take about so many products, three minutes on one
+# core. An iteration takes the second number for each of the posterior's ``products_per_row`` and each chain.
+# Where there are more rows, importance sampling is reliable as a rule.
 _MOST_PRODUCTS, _PRODUCTS = 2e11, 4.0
 
 
@@ -371,11 +229,11 @@ class NumberEvidence:
         # What W(K, t) depends on besides.
         self._weights = prior.weights.prior_concentration, rows.total_weight, posterior.n_labels > 1
         self._is_one_known = posterior.is_exact_alone
-        self._prior_names = prior.numbers
-        self._are_whole = not rows.total(distance_from_whole)
+        self._prior_names = prior.hyperparameters
+        self._are_whole = can_be_assigned(rows)
         # Multiplications that chains of one component take, about.
-        n_rows_swept = N_CHAINS * n_sweeps_of(rows.n_samples) * rows.n_samples
-        self._products_of_one = _PRODUCTS * n_rows_swept * posterior.products_per_row
+        n_row_visits = N_CHAINS * n_iterations_of(rows.n_samples) * rows.n_samples
+        self._products_of_one = _PRODUCTS * n_row_visits * posterior.products_per_row
         self._fitted = []  # Numbers that have a fit.
         self._optima, self._optimum_shares = [], []  # By t: OptimumEvidence, and shares in the evidence.
         self._parts = []  # By t: log A_t without visits, and its standard error.
@@ -391,18 +249,20 @@ class NumberEvidence:
         optima : list of OptimumEvidence
         sampler_at : callable (Fit, Rows) -> PosteriorSampler
         """
-        k, log_evidences = len(self._optima) + 1, np.array([own.log_evidence for own in optima])
+        k, log_evidences = len(self._optima) + 1, np.array([optimum.log_evidence for optimum in optima])
         shares = softmax(log_evidences) if optima else np.empty(0)
         self._optima.append(optima)
         self._optimum_shares.append(shares)
         if posterior is not None:
             self._fitted.append(k)
         log_part = (logsumexp(log_evidences) if optima else -np.inf) - self._log_ways(k, k)
-        is_reliable = bool(optima) and all(own.is_reliable for own in self._optima_that_matter(k))
+        is_reliable = bool(optima) and all(
+            optimum.sampled.are_reliable for optimum in self._optima_that_matter(k)
+        )
         least = _UNRELIABLE
         if is_reliable:
             least = _OF_ONE if k == 1 and self._is_one_known else _RELIABLE
-        error = np.hypot(least, np.linalg.norm(shares * [own.error for own in optima]))
+        error = np.hypot(least, np.linalg.norm(shares * [optimum.error for optimum in optima]))
         self._parts.append((log_part, error))
         has_chains = posterior is not None and self._are_few_rows(k) and not (k == 1 and is_reliable)
         if k > 1 and not is_reliable and log_part < self._parts[-2][0] - _FALL:
@@ -428,8 +288,8 @@ class NumberEvidence:
 
     def _optima_that_matter(self, k):
         """Those of K components that have more than a little share in the evidence: list."""
-        own = zip(self._optima[k - 1], self._optimum_shares[k - 1], strict=True)
-        return [optimum for optimum, share in own if share > _LITTLE]
+        pairs = zip(self._optima[k - 1], self._optimum_shares[k - 1], strict=True)
+        return [optimum for optimum, share in pairs if share > _LITTLE]
 
     def _occupied_shares(self, k, log_parts):
         """P(t | K) of t = 1, ..., K clusters that hold rows: (K,)."""
@@ -437,10 +297,10 @@ class NumberEvidence:
 
     def _run_chains(self, k, posterior):
         """Run chains of K components, from probable optima of as many or fewer."""
-        starts = [own.optimum.posterior for optima in self._optima for own in optima]
-        of_numbers = self._occupied_shares(k, np.array(self._parts)[:, 0])
-        pairs = zip(of_numbers, self._optimum_shares, strict=True)
-        probable = np.concatenate([share * own for share, own in pairs])
+        starts = [evidence.optimum.posterior for evidences in self._optima for evidence in evidences]
+        number_shares = self._occupied_shares(k, np.array(self._parts)[:, 0])
+        pairs = zip(number_shares, self._optimum_shares, strict=True)
+        probable = np.concatenate([share * shares_of_number for share, shares_of_number in pairs])
         generator = np.random.default_rng([self._seed, k])
         chosen = generator.choice(len(starts), N_CHAINS, p=probable / probable.sum())
         counts, parameters, n_occupied = run(
@@ -453,7 +313,7 @@ class NumberEvidence:
         """log E_k and its standard error, from draws of the chains and at the best optimum."""
         parameters, n_occupied = self._chains[k]
         held = np.flatnonzero(n_occupied == k)
-        held = held[held // N_CHAINS % 2 == 0]  # Every other sweep: those between tell little more.
+        held = held[held // N_CHAINS % 2 == 0]  # Every other iteration: those between tell little more.
         if not len(held):
             return best.log_evidence, np.inf
         parameters = parameters.with_draws(parameters.draws[held])
@@ -495,13 +355,14 @@ class NumberEvidence:
             gaps = np.array([softmax(drawn, axis=1) - probability, drawn - log_evidence])
         errors = np.sqrt(np.mean(np.square(gaps), axis=1))
         k_hats = [
-            max((own.k_hat for own in self._optima_that_matter(k)), default=np.inf) for k in numbers.tolist()
+            max((optimum.sampled.k_hat for optimum in self._optima_that_matter(k)), default=np.inf)
+            for k in numbers.tolist()
         ]
         draws = {k: self._weighted_draws(k, log_parts) for k in numbers.tolist()}
         slopes = np.full((len(numbers), len(self._prior_names)), np.nan)
-        for own, (parameters, weights) in zip(slopes, draws.values(), strict=True):
+        for slopes_of_number, (parameters, weights) in zip(slopes, draws.values(), strict=True):
             if parameters is not None:
-                own[:] = weights @ parameters.prior_slopes()
+                slopes_of_number[:] = weights @ parameters.prior_slopes()
         names = "probability", "probability_errors", "log_evidence", "log_evidence_error", "k_hat"
         values = np.array([probability, errors[0], log_evidence, errors[1], k_hats])
         return {

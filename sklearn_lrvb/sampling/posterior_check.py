@@ -174,15 +174,19 @@ def checked_posterior(sampler, rows, n_draws, random_state, names, tracked=untra
     """
     parameters = sampler.fitted.targets.parameters
     shifts, errors, log_ratios = mean_shifts(sampler, rows, random_state, parameters)
-    found = {}
+    evidence = {}
     if n_draws >= LEAST_DRAWS:
         parameters, weights = sampler.importance(rows, n_draws, random_state, tracked)
-        found["log_evidence_bound"] = weights.log_evidence_bound
-        found["log_evidence_bound_error"] = weights.log_evidence_bound_error
-        evidence = evidence_of_all_copies(parameters, weights, are_in_order(parameters))
-        found["log_evidence"], found["log_evidence_error"] = evidence
-        found["k_hat"], found["effective_draws"] = weights.k_hat, weights.effective_draws
-        found["reliable"] = weights.are_reliable
+        log_evidence, error = evidence_of_all_copies(parameters, weights, are_in_order(parameters))
+        evidence = {
+            "log_evidence_bound": weights.log_evidence_bound,
+            "log_evidence_bound_error": weights.log_evidence_bound_error,
+            "log_evidence": log_evidence,
+            "log_evidence_error": error,
+            "k_hat": weights.k_hat,
+            "effective_draws": weights.effective_draws,
+            "reliable": weights.are_reliable,
+        }
     is_occupied = occupied(sampler.posterior.counts)
     theta = sampler.fitted.targets.theta
     return PosteriorCheck(
@@ -195,5 +199,5 @@ def checked_posterior(sampler, rows, n_draws, random_state, names, tracked=untra
         n_occupied=int(is_occupied.sum()),
         n_components=len(is_occupied),
         n_draws=n_draws,
-        **found,
+        **evidence,
     )

@@ -4,22 +4,20 @@ Results must not depend on how rows are divided into blocks, nor on which thread
 Philox's generator can start anywhere in its sequence: every row of every draw has its own place there.
 `RandomLabels` are the labels themselves; likelihoods sum over the rows that are assigned to each.
 
-*Conventions.* L labels: the components, and the background if there is one.
+*Conventions.* L labels: the components, and the noise component if there is one.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import gammaincinv, ndtri
+from scipy.special import ndtri
 
 from sklearn_lrvb.rows import Workload
 
 DRAWS_OF_STREAM = 16  # Draws whose random numbers are made together, by one generator.
 _NUMBERS_AT_A_TIME = 4  # Random numbers that Philox makes at each count.
 LEAST_PROBABILITY = 2.0**-54  # Where a uniform number is zero, which is less than half of the next one.
-
-N_UNIFORMS_OF_GAMMA = 3  # Uniform numbers that one gamma variable takes.
 
 # Number of times that a row may count for which it is assigned again and again. For larger numbers,
 # multinomial variables cost less, although one of them takes a microsecond.
@@ -79,11 +77,12 @@ class UniformStream:
 
     def numbers_of_block(self, n_draws, block, repetition=0):
         """Random numbers of a block of complete rows, (n_draws, n_rows)."""
-        numbers = block.numbers  # In most blocks without many gaps; ascending, but for parts with holes.
+        # Nearly consecutive in most blocks, and ascending except where values are missing.
+        numbers = block.numbers
         first = numbers.min()
         n_all = numbers.max() + 1 - first
         uniforms = self.numbers(n_draws, int(first), int(n_all), repetition)
-        return uniforms if block.holes is None and n_all == len(numbers) else uniforms[:, numbers - first]
+        return uniforms if block.missing is None and n_all == len(numbers) else uniforms[:, numbers - first]
 
     def numbers_of_rows(self, n_draws, rows, n_each, repetition=0):
         """Several random numbers of every draw for rows in any order, (n_rows, n_draws, n_each).
@@ -101,26 +100,36 @@ class UniformStream:
             self._generator_at(place, row, repetition, 1).random(out=own)
         return uniforms
 
-    def numbers_of_holes(self, n_draws, block, repetition=0, n_uniforms=1):
-        """Random numbers of a block of rows with holes.
+    def numbers_of_missing_values(self, n_draws, block, repetition=0, n_uniforms=1):
+        """Random numbers of a block of rows with missing values.
 
         Returns
         -------
         uniforms : (n_uniforms, n_draws, n_rows)
         normals : (n_draws, n_features, n_rows), standard normal, and zero where a value is seen
         """
-        hidden = block.holes.hidden[block.holes.pattern]
-        n_hidden, numbers = hidden.sum(axis=1), block.numbers
+        is_missing = block.missing.is_missing[block.missing.pattern]
+        n_missing, numbers = is_missing.sum(axis=1), block.numbers
         uniforms = np.empty((n_uniforms, n_draws, block.n_rows))
         normals = np.zeros((n_draws, *block.rows.shape))
-        for n_own in np.unique(n_hidden):
-            rows = np.flatnonzero(n_hidden == n_own)
-            columns = np.nonzero(hidden[rows])[1].reshape(-1, n_own)
-            own = self.numbers_of_rows(n_draws, numbers[rows], n_uniforms + n_own, repetition)
-            uniforms[:, :, rows] = own[:, :, :n_uniforms].transpose(2, 1, 0)
-            of_holes = ndtri(np.maximum(own[:, :, n_uniforms:], LEAST_PROBABILITY))
-            normals[:, columns, rows[:, None]] = of_holes.swapaxes(0, 1)
+        for n_own in np.unique(n_missing):
+            rows = np.flatnonzero(n_missing == n_own)
+            columns = np.nonzero(is_missing[rows])[1].reshape(-1, n_own)
+            drawn = self.numbers_of_rows(n_draws, numbers[rows], n_uniforms + n_own, repetition)
+            uniforms[:, :, rows] = drawn[:, :, :n_uniforms].transpose(2, 1, 0)
+            own_normals = ndtri(np.maximum(drawn[:, :, n_uniforms:], LEAST_PROBABILITY))
+            normals[:, columns, rows[:, None]] = own_normals.swapaxes(0, 1)
         return uniforms, normals
+
+
+def can_be_assigned(rows):
+    """Whether all rows count a whole number of times, so that they can be assigned at random."""
+    return not rows.total(_distance_from_whole)
+
+
+def _distance_from_whole(block):
+    weights = block.sample_weight
+    return None if weights is None else float(np.abs(weights - np.round(weights)).sum())
 
 
 def assign_at_random(log_densities, block, stream):
@@ -135,13 +144,14 @@ def assign_at_random(log_densities, block, stream):
     stream : UniformStream
     """
     n_labels, n_draws, _ = log_densities.shape
-    if block.sample_weight is None and n_labels == 2:
-        _assign_pairs(log_densities, stream.numbers_of_block(n_draws, block))
+    if block.sample_weight is None:
+        uniforms = stream.numbers_of_block(n_draws, block)
+        if n_labels == 2:
+            _assign_pairs(log_densities, uniforms)
+        else:
+            log_densities[...] = assigned_once(exponentials(log_densities)[0], uniforms)
         return
     densities = exponentials(log_densities)[0]
-    if block.sample_weight is None:
-        log_densities[...] = assigned_once(densities, stream.numbers_of_block(n_draws, block))
-        return
     counts = np.zeros_like(densities)
     often = block.sample_weight > _MOST_COPIES
     for copy in range(int(block.sample_weight[~often].max(initial=0.0))):
@@ -153,15 +163,15 @@ def assign_at_random(log_densities, block, stream):
     log_densities[...] = counts
 
 
-def assigned_with_holes(log_densities, block, stream, n_uniforms=1):
-    """Yield the assignments of rows with holes, each with the random numbers of its hidden values.
+def assigned_with_missing_values(log_densities, block, stream, n_uniforms=1):
+    """Yield the assignments of rows with missing values, each with the random numbers of these.
 
     A row that counts w times, a whole number, is assigned w times, and completed w times.
 
     Parameters
     ----------
     log_densities : (L, n_draws, n), overwritten
-    block : RowBlock, with holes
+    block : RowBlock, with missing values
     stream : UniformStream
     n_uniforms : int, uniform numbers of a row, of which the first one assigns it
 
@@ -169,11 +179,11 @@ def assigned_with_holes(log_densities, block, stream, n_uniforms=1):
     ------
     assigned : (L, n_draws, n), ones and zeros
     uniforms : (n_uniforms - 1, n_draws, n), the others
-    normals : (n_draws, n_features, n), as in `UniformStream.numbers_of_holes`
+    normals : (n_draws, n_features, n), as in `UniformStream.numbers_of_missing_values`
     """
     densities, n_draws = exponentials(log_densities)[0], log_densities.shape[1]
     for copy in range(int(block.counts.max())):
-        uniforms, normals = stream.numbers_of_holes(n_draws, block, copy, n_uniforms)
+        uniforms, normals = stream.numbers_of_missing_values(n_draws, block, copy, n_uniforms)
         assigned = assigned_once(densities, uniforms[0])
         assigned *= block.counts > copy
         yield assigned, uniforms[1:], normals
@@ -231,31 +241,11 @@ def _assigned_often(densities, block, often, stream):
     )
 
 
-def gamma_variables(shapes, uniforms):
-    """Standard gamma variables of some shapes, each by three uniform numbers of its own: (...), (3, ...).
-
-    The first two are one attempt of G. Marsaglia and W. W. Tsang, "A simple method for generating gamma
-    variables", ACM Transactions on Mathematical Software 26 (2000), 363-372. Where it is rejected, a quantile
-    by the third number takes its place, which costs ten times as much.
-    """
-    normal, accepting, other = np.maximum(uniforms, LEAST_PROBABILITY)
-    normal = ndtri(normal)
-    size = np.maximum(shapes, 1.0) - 1.0 / 3.0
-    cubes = (1.0 + normal / np.sqrt(9.0 * size)) ** 3
-    is_positive = (cubes > 0.0) & (shapes >= 1.0)
-    safe = np.where(is_positive, cubes, 1.0)
-    log_ratios = 0.5 * np.square(normal) + size * (1.0 - safe + np.log(safe))
-    rejected = ~(is_positive & (np.log(accepting) < log_ratios))
-    found = size * safe
-    found[rejected] = gammaincinv(np.broadcast_to(shapes, found.shape)[rejected], other[rejected])
-    return found
-
-
 class RandomLabels:
     """Labels to which rows are assigned at random, once for every draw of the parameters.
 
     The draws may be those of several posteriors, each with a number of components of its own: *sources*.
-    Labels are the numbers of the components, and -1 for the background.
+    Labels are the numbers of the components, and -1 for the noise component.
 
     Parameters
     ----------
@@ -286,11 +276,10 @@ class RandomLabels:
             for batch, _, log_densities in likelihood.in_batches(block):
                 n_labels, n_draws, _ = log_densities.shape
                 stream = UniformStream(self._seed + number, batch.start)
-                if block.holes is None:
+                if block.missing is None:
                     uniforms = stream.numbers_of_block(n_draws, block, self._repetition)
                 else:
-                    own = stream.numbers_of_rows(n_draws, block.numbers, 1, self._repetition)
-                    uniforms = own[:, :, 0].T
+                    uniforms = stream.numbers_of_rows(n_draws, block.numbers, 1, self._repetition)[..., 0].T
                 labels = np.arange(n_labels)
                 labels[self._n_components[number] :] = -1
                 draws = slice(first, first + n_draws)

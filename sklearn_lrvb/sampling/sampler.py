@@ -1,8 +1,8 @@
 """Draws of the posterior by linear response, and how far these are from the exact posterior.
 
 The exact posterior's density, less that of the draws by linear response, is a log ratio r; both densities are
-arithmetic of the kind of mixture (`MixtureModel`). The variance of r and its slopes tell how good linear
-response is, for the price of a few sweeps: the *mean shift* is what the means are off by to first order.
+arithmetic of the model (`MixtureModel`). The variance of r and its slopes tell how good linear response is,
+for the price of a few passes over the rows: the *mean shift* is what the means are off by to first order.
 Weights of draws (`importance`) tell the evidence. Chains for which r is the potential follow the exact
 posterior (`chains`, `exact`).
 """
@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from sklearn_lrvb.rows import batches, untracked
+from sklearn_lrvb.sampling.copula import CopulaDensity
 from sklearn_lrvb.sampling.draws import DrawArrays
 from sklearn_lrvb.sampling.importance import ImportanceWeights
 from sklearn_lrvb.sampling.likelihood import (
@@ -59,9 +60,9 @@ class PosteriorSampler:
 
     @cached_property
     def density(self):
-        """Its density, of `MixtureModel.copula_density`, which needs a matrix of all parameters."""
+        """Its density, which needs a matrix of all parameters: CopulaDensity."""
         self._source.require_size(self._source.size, "The density of draws")
-        return self.model.copula_density(self.copula, self.posterior, self._information.root)
+        return CopulaDensity(self.copula, self._information.root)
 
     def parameters(self, draws):
         """The parameters that draws stand for: DrawnParameters."""

@@ -6,10 +6,10 @@ from catalogue import MODELS, few_of, mixture, model_id, overlapping
 from latent_class import catalogue as classes
 from numpy.testing import assert_allclose, assert_array_equal
 
-HOLED = overlapping(120)
-HOLED[np.random.default_rng(0).random(HOLED.shape) < 0.1] = np.nan
-HOLED[[0, 17, 18]] = np.nan
-EMPTY = np.flatnonzero(np.isnan(HOLED).all(axis=1))
+INCOMPLETE = overlapping(120)
+INCOMPLETE[np.random.default_rng(0).random(INCOMPLETE.shape) < 0.1] = np.nan
+INCOMPLETE[[0, 17, 18]] = np.nan
+EMPTY = np.flatnonzero(np.isnan(INCOMPLETE).all(axis=1))
 
 
 def assert_have_no_influence(fit, X, empty, targets):
@@ -35,10 +35,10 @@ def assert_have_no_influence(fit, X, empty, targets):
 @pytest.mark.filterwarnings("ignore:.* move the fit further than one step")
 @pytest.mark.parametrize("model", few_of(MODELS), ids=model_id)
 def test_empty_rows_do_nothing_to_clusters(model):
-    fit = mixture(model).fit(HOLED)
-    assert_have_no_influence(fit, HOLED, EMPTY, ("means", "weights"))
+    fit = mixture(model).fit(INCOMPLETE)
+    assert_have_no_influence(fit, INCOMPLETE, EMPTY, ("means", "weights"))
     weights = np.where(np.isin(np.arange(120), EMPTY), 50.0, 1.0)
-    heavy = mixture(model).fit(HOLED, sample_weight=weights)
+    heavy = mixture(model).fit(INCOMPLETE, sample_weight=weights)
     assert_array_equal(heavy.means_, fit.means_)
 
 

@@ -26,8 +26,8 @@ from catalogue import (
     targets_of,
     unique,
 )
-from holed_rows import fitted as fitted_to_holes
-from holed_rows import holed
+from incomplete_rows import fitted as fitted_to_missing_values
+from incomplete_rows import incomplete
 from scipy.stats import norm
 from scipy.stats import t as student_t
 
@@ -85,10 +85,10 @@ def test_it_is_the_sum_of_the_squared_influences_of_groups(model):
 
 
 @pytest.mark.parametrize("model", few_of(MODELS)[::3], ids=model_id)
-def test_groups_of_rows_with_holes(model):
-    estimator, groups = fitted_to_holes(model), np.arange(120) % 30
+def test_groups_of_rows_with_missing_values(model):
+    estimator, groups = fitted_to_missing_values(model), np.arange(120) % 30
     targets = ("log_weights", "means")
-    sums = by_group(flat_influence(model, estimator, holed(), targets), groups)
+    sums = by_group(flat_influence(model, estimator, incomplete(), targets), groups)
     assert_close(estimator.get_posterior_covariance(target=list(targets), groups=groups), clustered(sums))
 
 
@@ -493,7 +493,7 @@ def test_resamples_that_lose_a_component_are_left_out():
     [
         (
             {"groups": np.zeros(240)},
-            r"X has 1 group\(s\) with rows that count.* \(a\) Pass the labels of several",
+            r"X has 1 group\(s\) with rows of positive weight.* \(a\) Pass the labels of several",
         ),
         ({"groups": NAMES[:-1]}, "groups has 239 labels, but X has 240 rows"),
         ({"groups": np.where(np.arange(240) == 7, np.nan, 1.0)}, "1 missing labels, the first at row 7"),
@@ -505,7 +505,7 @@ def test_resamples_that_lose_a_component_are_left_out():
         ({"groups": NAMES, "strata": np.arange(240) // 2}, "Group patient [0-9]* lies in several strata"),
         (
             {"groups": NAMES, "strata": np.where(NAMES[0] == NAMES, "lonely", "other")},
-            r"Stratum lonely has 1 group\(s\) with rows that count.* \(a\) Join similar strata",
+            r"Stratum lonely has 1 group\(s\) with rows of positive weight.* \(a\) Join similar strata",
         ),
         ({"groups": NAMES, "strata": STRATA, "strata_sizes": {"north": 20}}, "no size of stratum south"),
         ({"groups": NAMES, "strata": STRATA, "strata_sizes": 100}, "must map every stratum to its number"),

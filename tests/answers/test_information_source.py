@@ -213,8 +213,8 @@ def advice(estimator, X):
 
 
 STOPPED = {
-    "few sweeps": ({"solver": "coordinate_ascent", "max_iter": 3}, {"max_iter", "solver"}),
-    "rough sweeps": ({"solver": "coordinate_ascent", "tol": 0.01}, {"tol", "solver"}),
+    "few iterations": ({"solver": "coordinate_ascent", "max_iter": 3}, {"max_iter", "solver"}),
+    "rough iterations": ({"solver": "coordinate_ascent", "tol": 0.01}, {"tol", "solver"}),
     "few Newton steps": ({"max_iter": 2}, {"max_iter"}),
 }
 

@@ -21,7 +21,7 @@ from catalogue import (
     uncertainty_of,
     use_information,
 )
-from holed_rows import holed
+from incomplete_rows import incomplete
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 
@@ -98,9 +98,9 @@ def newton_scores(estimator, rows, left_out):
     return scores_of_rows(rows.selected(left_out), posterior.after_step(step))
 
 
-@models_in_turn(few_of(MODELS), "kind", ["few rows", "many rows", "holes", "weights"])
+@models_in_turn(few_of(MODELS), "kind", ["few rows", "many rows", "missing", "weights"])
 def test_the_step_is_newtons_for_the_other_rows(model, kind):
-    X = holed() if kind == "holes" else three_blobs(120)
+    X = incomplete() if kind == "missing" else three_blobs(120)
     weights = np.random.default_rng(0).uniform(0.2, 2.0, size=120) if kind == "weights" else None
     estimator = mixture(model).fit(X, sample_weight=weights)
     rows, left_out = rows_of(estimator, X, weights), np.zeros(120, dtype=bool)
@@ -144,7 +144,7 @@ def test_groups_of_one_row_are_rows(model, solver, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_they_depend_on_neither_batches_nor_threads_nor_names(covariance_type, monkeypatch):
-    X, rng = np.concatenate([holed(60), np.full((3, 3), np.nan)]), np.random.default_rng(0)
+    X, rng = np.concatenate([incomplete(60), np.full((3, 3), np.nan)]), np.random.default_rng(0)
     weights, groups = rng.integers(0, 3, size=63).astype(float), rng.integers(0, 7, size=63)
     groups[groups == 6] = 62  # One group has rows of no weight, or no value, alone.
     weights[groups == 62] = 0.0

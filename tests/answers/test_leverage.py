@@ -26,8 +26,9 @@ from catalogue import (
 from covariance_types import TYPES
 from scipy.special import digamma
 
+from sklearn_lrvb.answers.responses import RowResponses
 from sklearn_lrvb.gaussian.answers.influence import ResponsesOfNormalRows
-from sklearn_lrvb.gaussian.e_step.frames import OwnFrames
+from sklearn_lrvb.gaussian.e_step.coordinates import OwnCoordinates
 from sklearn_lrvb.mixture.responsibilities import expect
 from sklearn_lrvb.rows import RowBlock
 
@@ -35,9 +36,9 @@ catalogue = pytest.mark.parametrize("model", few_of(MODELS), ids=model_id)
 X = overlapping()
 
 
-def dense_features(posterior, framed):
+def dense_features(posterior, whitened_rows):
     """H of every row by the definition of the features: (D, L, n)."""
-    structure, whitened = posterior.structure, framed.values
+    structure, whitened = posterior.structure, whitened_rows.values
     n_components, _, n_rows = whitened.shape
     features = np.zeros((structure.n_coefficients, structure.n_labels, n_rows))
     features[n_components : structure.n_labels, n_components:] = 1.0  # the only feature of noise
@@ -46,9 +47,9 @@ def dense_features(posterior, framed):
             statistic = structure.statistic_by_row(y[:, None])[0]
             quadratic = statistic - posterior.second_moment_origin[structure.precision_group(k)]
             own = 1.0, y, structure.quadratic_features(quadratic[None])[0]
-            if framed.scales is not None:
-                u = framed.scales.mean[k, n]
-                spread = u * (statistic + posterior.noise[structure.precision_group(k)])
+            if whitened_rows.scales is not None:
+                u = whitened_rows.scales.mean[k, n]
+                spread = u * (statistic + posterior.known_noise[structure.precision_group(k)])
                 quadratic = spread - structure.identity_statistic
                 own = 1.0, u * y, structure.quadratic_features(quadratic[None])[0]
                 features[structure.coefficient_blocks["scale"], k, n] = u * np.eye(n_components)[k]
@@ -57,8 +58,8 @@ def dense_features(posterior, framed):
         if structure.n_tails:
             nu = posterior.tails.nu[k]
             shape = 0.5 * (nu + structure.n_features)
-            log_u = digamma(shape) - np.log(shape / framed.scales.mean[k])
-            own = 0.5 * nu * (np.log(0.5 * nu) + 1 - digamma(0.5 * nu) + log_u - framed.scales.mean[k])
+            log_u = digamma(shape) - np.log(shape / whitened_rows.scales.mean[k])
+            own = 0.5 * nu * (np.log(0.5 * nu) + 1 - digamma(0.5 * nu) + log_u - whitened_rows.scales.mean[k])
             tail = structure.coefficient_blocks["tail"].start + k * (structure.n_tails > 1)
             features[tail, k] = own
     return features
@@ -69,8 +70,8 @@ def dense_covariances(estimator, rows):
     uncertainty = uncertainty_of(estimator)
     posterior = uncertainty.targets.posterior
     block = RowBlock((rows - uncertainty.targets.origin).T.copy())
-    expectation = expect(OwnFrames(posterior), block)
-    features = dense_features(posterior, expectation.framed)
+    expectation = expect(OwnCoordinates(posterior), block)
+    features = dense_features(posterior, expectation.represented)
     return (
         expectation,
         features,
@@ -127,8 +128,8 @@ def test_all_ways_give_what_the_definition_says(model, solver, monkeypatch):
     for n_rows in (1, 10_000) if solver == "primal" else (1,):
         responses = ResponsesOfNormalRows(information, posterior, n_rows)
         used = np.ones(r.shape, dtype=bool)
-        own = responses.of_block(expectation.framed, used)
-        for found in (own.covariances(), responses.covariances(expectation.framed, used)):
+        own = RowResponses(responses, expectation.represented, used)
+        for found in (own.covariances(), responses.covariances(expectation.represented, used)):
             np.testing.assert_allclose(found, covariances, rtol=1e-7, atol=1e-10)
         scale = np.abs(moved).max()
         counts = own.counts(q[:, columns], columns)
@@ -138,7 +139,16 @@ def test_all_ways_give_what_the_definition_says(model, solver, monkeypatch):
             _, linear, quadratic = (
                 moved[place][:, columns] for place in posterior.structure.coefficient_slices(l)
             )
-            first, second, of_scales = own.moments(l, q[:, columns], columns)
+            structure = posterior.structure
+            coordinates = structure.coefficient_index[l][1:]
+            changes = own.statistics(coordinates, q[:, columns], columns)
+            first, second = (
+                changes[: structure.n_features],
+                changes[structure.n_features :][: structure.n_quadratic],
+            )
+            of_scales = (
+                changes[structure.n_features + structure.n_quadratic] if structure.has_scales else None
+            )
             slot = posterior.structure.precision_group(l)
             variance = posterior.structure.power / posterior.effective_degrees_of_freedom[slot]
             np.testing.assert_allclose(first / posterior.mean_precision[l], linear, atol=1e-8 * scale)

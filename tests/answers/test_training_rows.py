@@ -7,7 +7,7 @@ import dask.array as da
 import numpy as np
 import pytest
 from catalogue import COVARIANCE_TYPES, MODELS, covariance_by, mixture, three_blobs
-from holed_rows import holed
+from incomplete_rows import incomplete
 
 from sklearn_lrvb import LRVBGaussianMixture
 
@@ -97,8 +97,8 @@ def test_changed_rows_are_noticed(make, covariance_type, change):
 
 
 @pytest.mark.parametrize("prior", ["conjugate", "flat"])
-def test_holes_that_are_filled_are_noticed(prior):
-    X = holed().copy()
+def test_missing_values_that_are_filled_are_noticed(prior):
+    X = incomplete().copy()
     estimator = mixture({"prior": prior, "tol": 1e-3}).fit(X)
     X[...] = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
     with pytest.raises(ValueError, match=OTHER):
@@ -118,7 +118,7 @@ def test_another_number_of_rows_is_told():
 @pytest.mark.slow
 @pytest.mark.parametrize("covariance_type", ["full", "tied"])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_singular_fit_with_holes_is_told_that_it_has_not_converged(covariance_type):
+def test_a_singular_fit_with_missing_values_is_told_that_it_has_not_converged(covariance_type):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(34, 5)) @ rng.normal(size=(5, 5))
     X[rng.random(X.shape) < 0.5] = np.nan

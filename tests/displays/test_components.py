@@ -344,7 +344,7 @@ def test_noise_is_grey_and_has_its_weight_in_the_legend():
 # Rows with missing values.
 
 
-def with_holes():
+def with_missing_values():
     """Rows of which some have a missing value, in the first, in the second or in both columns."""
     rows = X.copy()
     rows[:9, 0] = rows[6:20, 1] = np.nan
@@ -354,7 +354,7 @@ def with_holes():
 
 @pytest.mark.slow
 def test_rows_with_a_missing_value_are_ticks_at_the_edge_and_all_are_counted():
-    rows = with_holes()
+    rows = with_missing_values()
     estimator = mixture({}).fit(rows)
     labels, (no_x, no_y) = estimator.predict(rows), np.isnan(rows).T
     for features in ([0, 1], [1, 0]):
@@ -378,8 +378,8 @@ def test_rows_with_a_missing_value_are_ticks_at_the_edge_and_all_are_counted():
         colors = [points.get_facecolor()[0, :3] for points in display.points_]
         expected = [
             (known, rows[row, known], tuple(colors[labels[row]]))
-            for known, is_known, is_hole in ((0, ~no_x, no_y), (1, ~no_y, no_x))
-            for row in np.flatnonzero(is_known & is_hole)
+            for known, is_known, is_missing_value in ((0, ~no_x, no_y), (1, ~no_y, no_x))
+            for row in np.flatnonzero(is_known & is_missing_value)
         ]
         assert len(found) == len(expected) == 17
         for one, other in zip(sorted(found), sorted(expected), strict=True):
@@ -394,7 +394,7 @@ def test_rows_with_a_missing_value_are_ticks_at_the_edge_and_all_are_counted():
 
 @pytest.mark.slow
 def test_rows_with_missing_values_are_counted_over_one_feature_and_over_many():
-    rows = np.column_stack([with_holes(), X[:, 0] + X[:, 1] ** 2])
+    rows = np.column_stack([with_missing_values(), X[:, 0] + X[:, 1] ** 2])
     estimator = mixture({}).fit(rows)
 
     def last_of_legend(n_texts, **options):
@@ -431,7 +431,7 @@ def test_the_legend_says_how_good_its_error_bars_are_before_and_after_a_check():
 
 @pytest.mark.slow
 def test_rows_without_any_value_of_a_feature_are_drawn_over_the_others():
-    estimator = mixture({}).fit(with_holes())
+    estimator = mixture({}).fit(with_missing_values())
     rows = np.column_stack([X[:, 0], np.full(len(X), np.nan)])
     for features in ([0], [1], [0, 1]):
         display = ComponentDisplay.from_estimator(estimator, rows, features=features)

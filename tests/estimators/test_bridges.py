@@ -174,7 +174,7 @@ def test_samples_are_the_same(model):
 
 @every_model
 def test_scikit_learn_continues_from_here(model):
-    # its first sweep starts at our responsibilities
+    # its first iteration starts at our responsibilities
     ours = fitted(model)
     theirs = ours.to_sklearn().set_params(warm_start=True, max_iter=1)
     shares = ours.predict_proba(X)

@@ -121,7 +121,7 @@ def stopping_at(task, number):
 
 
 @pytest.mark.parametrize("parameters", [{}, {"solver": "coordinate_ascent"}])
-def test_a_callback_ends_a_climb(parameters):
+def test_a_callback_ends_an_ascent(parameters):
     X = overlapping()
     with pytest.warns(ConvergenceWarning, match="A callback stopped the best") as warned:
         estimator, recorder = recorded(X, stopping_at("iteration", 2), **parameters)
@@ -142,7 +142,7 @@ def test_a_callback_ends_the_starts(solver):
     recorder.assert_balanced()
     assert recorder.count("end", "initialization") == 1
     assert estimator.converged_
-    with pytest.warns(ConvergenceWarning):  # Every climb ends where it is asked to, and the others go on.
+    with pytest.warns(ConvergenceWarning):  # Every ascent ends where it is asked to, and the others go on.
         recorder = stopping_at("iteration", 1)
         recorded(overlapping(), recorder, solver=solver, n_init=3, init_params="random")
     recorder.assert_balanced()
@@ -150,16 +150,16 @@ def test_a_callback_ends_the_starts(solver):
 
 
 def test_a_start_that_fails_ends_its_tasks(monkeypatch):
-    sweeps = Ascent._sweep
-    n_sweeps = []
+    iterations = Ascent._iterated_once
+    n_iterations = []
 
     def failing_once(self, *arguments):
-        n_sweeps.append(1)
-        if len(n_sweeps) == 3:
+        n_iterations.append(1)
+        if len(n_iterations) == 3:
             raise DegenerateComponentError("planted")
-        return sweeps(self, *arguments)
+        return iterations(self, *arguments)
 
-    monkeypatch.setattr(Ascent, "_sweep", failing_once)
+    monkeypatch.setattr(Ascent, "_iterated_once", failing_once)
     estimator, recorder = recorded(overlapping(), solver="coordinate_ascent", n_init=2, init_params="random")
     recorder.assert_balanced()
     assert recorder.count("end", "initialization") == 2

@@ -23,7 +23,7 @@ from sampling_problems import MODELS, PROPER, model_id
 from sklearn.exceptions import NotFittedError
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.answers.prior_sensitivity import prior_moves
+from sklearn_lrvb.answers.prior_sensitivity import prior_changes
 from sklearn_lrvb.gaussian.answers.targets import PARAMETERS
 
 by_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
@@ -72,7 +72,7 @@ def test_table_and_covariance_are_those_of_the_same_draws(covariance_type):
     assert list(table.index) == list(plain.index)
     np.testing.assert_array_equal(table["mean_field_sd"], plain["mean_field_sd"])
     np.testing.assert_allclose(table["ratio"], table["sd"] / table["mean_field_sd"])
-    moves = prior_moves(uncertainty_of(estimator), PARAMETERS, table["sd"].to_numpy())
+    moves = prior_changes(uncertainty_of(estimator), PARAMETERS, table["sd"].to_numpy())
     assert f" {moves.max():.2g} sd, " in table.attrs["prior"]
     names = {"log_weights": "log_weight", "means": "mean", "precisions": "precision"}
     covariance = estimator.get_posterior_covariance(**asked)
@@ -319,7 +319,7 @@ def test_weights_that_are_no_whole_numbers_leave_out_the_sweeps():
     X, weights = waits(), np.linspace(0.5, 1.5, 400)
     estimator = mixture({}).fit(X, sample_weight=weights)
     table = estimator.posterior_summary(method="exact", random_state=0)
-    assert "Without Gibbs sweeps, because sample_weight is not in whole numbers" in table.attrs["note"]
+    assert "Without Gibbs iterations, because sample_weight is not in whole numbers" in table.attrs["note"]
 
 
 @pytest.mark.slow

@@ -442,10 +442,10 @@ def test_whole_groups_are_left_out():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["holes", "float32", "frame"])
+@pytest.mark.parametrize("form", ["missing", "float32", "frame"])
 def test_every_table_that_a_fit_takes(form):
     rows = X.copy()
-    if form == "holes":
+    if form == "missing":
         rows[np.random.default_rng(0).random(X.shape) < 0.15] = np.nan
     rows = {"float32": rows.astype(np.float32), "frame": pd.DataFrame(X, columns=["a - b", "c"])}.get(
         form, rows

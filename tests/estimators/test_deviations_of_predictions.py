@@ -191,7 +191,7 @@ def test_rows_may_be_anywhere(monkeypatch):
     assert_same(dask.compute(*on_dask), expected)
     set_sizes(monkeypatch, most_rows=17)
     assert_same(both(mixture.set_params(n_jobs=2), X), expected)
-    with_hole = both(mixture, np.full((1, 1), np.nan))
-    assert with_hole[1] == pytest.approx(0, abs=1e-12)
+    with_missing_value = both(mixture, np.full((1, 1), np.nan))
+    assert with_missing_value[1] == pytest.approx(0, abs=1e-12)
     with pytest.raises(ValueError, match=r"Row 1 of X is .* away"):
         mixture.predict_proba([[1.0], [1e300]], return_std=True)

@@ -95,7 +95,7 @@ def test_few_rows_have_few_values():
 # Columns.
 
 DEPENDENT = TABLE.assign(one=1e6, twice=1 - 2 * TABLE["age"], total=TABLE["age"] + TABLE["bmi"])
-HOLED = DEPENDENT.mask(RNG.random(DEPENDENT.shape) < 0.1)
+INCOMPLETE = DEPENDENT.mask(RNG.random(DEPENDENT.shape) < 0.1)
 ARRAY = DEPENDENT.to_numpy()
 CONTAINERS = {
     "pandas": DEPENDENT,
@@ -104,8 +104,8 @@ CONTAINERS = {
     "float32": ARRAY.astype(np.float32),
     "batches": [DEPENDENT[:100], DEPENDENT[100:]],
     "dask": da.from_array(ARRAY, chunks=(100, 6)),
-    "holes": HOLED,
-    "holed batches": [HOLED[:100], HOLED[100:]],
+    "missing": INCOMPLETE,
+    "incomplete batches": [INCOMPLETE[:100], INCOMPLETE[100:]],
 }
 
 

@@ -650,7 +650,7 @@ def test_callbacks_can_be_set_where_scikit_learn_has_them():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("verbose", [1, 2])
-def test_sweeps_are_printed_as_by_scikit_learn(verbose, capsys):
+def test_iterations_are_printed_as_by_scikit_learn(verbose, capsys):
     # The numbers differ, since scikit-learn's bound is without constants, but nothing else.
     parameters = {"n_components": 2, "n_init": 3, "max_iter": 40, "reg_covar": 0.0, "random_state": 0}
     printed = []

@@ -25,7 +25,7 @@ from catalogue import (
     unique,
     values_of,
 )
-from holed_rows import holed
+from incomplete_rows import incomplete
 from robust_reference import RobustReference
 from scipy import stats
 from scipy.special import logsumexp
@@ -126,7 +126,7 @@ def test_many_degrees_of_freedom_are_normal(model):
 
 @pytest.mark.parametrize("model", WITHOUT_NOISE[::9], ids=model_id)
 def test_many_degrees_of_freedom_are_normal_where_values_are_missing(model):
-    rows = holed(60)
+    rows = incomplete(60)
     normal, student = (mixture({**model, "tails": tails}).fit(rows) for tails in ("normal", 1e8))
     found, expected = (estimator.impute(rows, return_std=True) for estimator in (student, normal))
     np.testing.assert_allclose(found[0], expected[0], atol=1e-5)
@@ -305,17 +305,17 @@ def test_missing_values_have_the_spread_of_students_t():
     asked[:3, 0] = asked[3:, 1:] = np.nan
     _, deviations = estimator.impute(asked, return_std=True)
     for row, deviation in zip(asked, deviations, strict=True):
-        hidden = np.isnan(row)
-        seen, scale, away = ~hidden, estimator.scales_[0], (row - estimator.means_[0])[~hidden]
+        is_missing = np.isnan(row)
+        seen, scale, away = ~is_missing, estimator.scales_[0], (row - estimator.means_[0])[~is_missing]
         of_seen = np.linalg.inv(scale[np.ix_(seen, seen)])
-        across = scale[np.ix_(hidden, seen)]
-        conditional = scale[np.ix_(hidden, hidden)] - across @ of_seen @ across.T
+        across = scale[np.ix_(is_missing, seen)]
+        conditional = scale[np.ix_(is_missing, is_missing)] - across @ of_seen @ across.T
         factor = (5.0 + away @ of_seen @ away) / (5.0 + seen.sum() - 2.0)
-        np.testing.assert_allclose(deviation[hidden] ** 2, factor * np.diag(conditional), rtol=1e-4)
+        np.testing.assert_allclose(deviation[is_missing] ** 2, factor * np.diag(conditional), rtol=1e-4)
 
 
 def test_spreads_that_do_not_exist_are_infinite():
-    rows = holed(60)
+    rows = incomplete(60)
     asked = np.array([[0.3, np.nan, np.nan], [0.3, 1.0, np.nan]])[:, : rows.shape[1]]
     _, deviations = mixture({"tails": 1.0}).fit(rows).impute(asked, return_std=True)
     assert np.isinf(deviations[0, 1]) and np.isfinite(deviations[1, 2])

@@ -89,7 +89,7 @@ def assert_same_fit(one, other):
 
 MODELS = {
     "newton": {},
-    "sweeps": {"solver": "coordinate_ascent"},
+    "iterations": {"solver": "coordinate_ascent"},
     "threads": {"n_jobs": 2},
     "starts": {"n_init": 3, "init_params": "random_from_data"},
     "search": {"moves": "search"},

@@ -1,4 +1,4 @@
-"""Fits to rows with holes: densities, error bars and influence are those of the rows that were seen."""
+"""Fits to incomplete rows: densities, error bars and influence are those of the values seen."""
 
 import pickle
 
@@ -27,14 +27,14 @@ from catalogue import (
     values_of,
 )
 from covariance_types import TYPES
-from holed_rows import fitted, held_prior, holed, refitted
+from incomplete_rows import fitted, held_prior, incomplete, refitted
 from scipy.stats import invwishart, multivariate_normal, multivariate_t
 from sklearn.base import clone
 
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian.information.missing_information import (
     by_pairs,
-    from_own_frames,
+    from_own_coordinates,
     missing_information,
     missing_information_product,
 )
@@ -91,11 +91,11 @@ def log_densities_of_noise(estimator, X):
 @some_models
 def test_scores_are_marginal_densities_of_what_is_seen(model):
     estimator = fitted(model)
-    scores, some = estimator.score_samples(holed()), slice(None, None, 3)
-    expected = log_densities(estimator, holed()[some])
+    scores, some = estimator.score_samples(incomplete()), slice(None, None, 3)
+    expected = log_densities(estimator, incomplete()[some])
     np.testing.assert_allclose(scores[some], np.logaddexp.reduce(expected, axis=1), rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(
-        estimator.predict_proba(holed())[some],
+        estimator.predict_proba(incomplete())[some],
         np.exp(expected - scores[some, None]),
         rtol=1e-8,
         atol=1e-11,
@@ -112,13 +112,13 @@ def test_the_bound_never_falls_to_an_optimum(model):
     assert np.all(np.diff(estimator.lower_bounds_) >= -1e-9)
     assert newton_decrement(estimator) < 1e-6
     near = estimator.predict_proba(
-        holed()
+        incomplete()
     )  # With sticks, another order of the components is another optimum.
     near = 0.8 * near + 0.2 / near.shape[1]
     model = {**model, "solver": "coordinate_ascent", "moves": None, "init_params": near}
-    sweeps = mixture(model, 2).fit(holed())
-    np.testing.assert_allclose(sweeps.lower_bound_, estimator.lower_bound_, rtol=1e-9)
-    assert np.all(np.diff(sweeps.lower_bounds_) >= -1e-9)
+    iterations = mixture(model, 2).fit(incomplete())
+    np.testing.assert_allclose(iterations.lower_bound_, estimator.lower_bound_, rtol=1e-9)
+    assert np.all(np.diff(iterations.lower_bounds_) >= -1e-9)
 
 
 @pytest.mark.parametrize("model", MODELS[::5], ids=model_id)
@@ -127,7 +127,7 @@ def test_all_solvers_give_the_same_covariance(model):
     solvers = ["primal", "matrix_free"]
     if not type_of(model).is_matrix and "dual" in solvers_of(model):
         solvers.append("dual")
-    expected, *others = (covariance_by(solver, estimator, X=holed()) for solver in solvers)
+    expected, *others = (covariance_by(solver, estimator, X=incomplete()) for solver in solvers)
     scale = np.sqrt(np.diag(expected))
     for covariance in others:
         assert np.abs((covariance - expected) / np.outer(scale, scale)).max() < 1e-9
@@ -135,7 +135,7 @@ def test_all_solvers_give_the_same_covariance(model):
 
 def answers(estimator):
     """What else follows from the information, by name."""
-    X = holed()
+    X = incomplete()
     has_prior = estimator.prior == "conjugate"
     return {
         **(estimator.prior_sensitivity("means") if has_prior else {}),
@@ -157,13 +157,13 @@ def answers(estimator):
     [2, 2, 3],
 )
 def test_the_dual_solver_gives_the_same_answers(model, n, monkeypatch):
-    """Where precisions are numbers, hidden values take a diagonal from the complete information."""
+    """Where precisions are numbers, missing values take a diagonal from the complete information."""
     expected, found = [], []
     for solver, kept in (("primal", expected), ("dual", found)):
         with monkeypatch.context() as patch:
             use_information(solver, patch)
             set_sizes(patch, rows_of_refits=0)
-            estimator = mixture(model, n).fit(holed())
+            estimator = mixture(model, n).fit(incomplete())
             kept.append(answers(estimator))
             assert formed_information(estimator).name == solver
     for name, values in expected[0].items():
@@ -184,19 +184,19 @@ def test_a_column_that_a_component_never_shows_has_no_error_bar_under_the_flat_p
 
 @pytest.mark.all_cases
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("hidden_values", [True, False])
+@pytest.mark.parametrize("missing_values", [True, False])
 @every_type
-def test_the_matrix_is_that_of_the_products(covariance_type, hidden_values):
+def test_the_matrix_is_that_of_the_products(covariance_type, missing_values):
     """Also where many rows share a pattern, so that each is projected by a product of its own."""
-    X = np.tile(holed(60), (8, 1)) + np.random.default_rng(0).normal(size=(480, 3))
+    X = np.tile(incomplete(60), (8, 1)) + np.random.default_rng(0).normal(size=(480, 3))
     estimator = mixture({"covariance_type": covariance_type, "reg_covar": 0.05}, 3, max_iter=5, tol=1e3).fit(
         X
     )
     posterior = posterior_of(estimator)
     rows = rows_of(estimator, X, np.random.default_rng(0).uniform(0.5, 2.0, 480))
-    for way in [from_own_frames] + [by_pairs] * (covariance_type == "full"):
-        matrix = missing_information(rows, posterior, [way], hidden_values)
-        products = missing_information_product(rows, posterior, np.eye(len(matrix)), hidden_values)
+    for way in [from_own_coordinates] + [by_pairs] * (covariance_type == "full"):
+        matrix = missing_information(rows, posterior, [way], missing_values)
+        products = missing_information_product(rows, posterior, np.eye(len(matrix)), missing_values)
         np.testing.assert_allclose(matrix, products, atol=1e-10 * np.abs(matrix).max())
 
 
@@ -211,10 +211,11 @@ def values_of_all(estimator):
 PERTURBATIONS = [(kind, perturb) for kind in ("complete", "incomplete") for perturb in ("weight", "location")]
 
 
+@pytest.mark.all_cases
 @models_in_turn(few_of(MODELS), "perturbation", PERTURBATIONS)
 def test_influence_is_the_derivative_of_refits(model, perturbation):
     kind, perturb = perturbation
-    estimator, X, step = fitted(model), holed(), 1e-4
+    estimator, X, step = fitted(model), incomplete(), 1e-4
     row = np.flatnonzero(np.isnan(X).any(axis=1) == (kind == "incomplete"))[5]
     seen = np.flatnonzero(~np.isnan(X[row]))[0]
     weights, moved = np.ones((2, len(X))), np.stack([X, X])
@@ -234,7 +235,7 @@ def test_influence_is_the_derivative_of_refits(model, perturbation):
 
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_influence_of_few_rows_is_that_of_many(covariance_type):
-    estimator, rows = fitted({"covariance_type": covariance_type}), holed()
+    estimator, rows = fitted({"covariance_type": covariance_type}), incomplete()
     expected = estimator.influence(rows, perturb="weight")
     for few in (rows[[7]], rows[5:8]):
         start = 7 if len(few) == 1 else 5
@@ -257,7 +258,7 @@ def test_prior_sensitivity_is_the_derivative_of_refits(model, name):
 def test_leaving_a_row_out_is_close_to_a_refit(model, row, monkeypatch):
     # only the rows that move the fit the farthest are refitted
     set_sizes(monkeypatch, rows_of_refits=0)
-    estimator, X = fitted(model), holed()
+    estimator, X = fitted(model), incomplete()
     refit = refitted(estimator, sample_weight=np.where(np.arange(len(X)) == row, 0.0, 1.0))
     exact = refit.score_samples(X[[row]])[0]
     change = exact - estimator.score_samples(X[[row]])[0]
@@ -266,7 +267,7 @@ def test_leaving_a_row_out_is_close_to_a_refit(model, row, monkeypatch):
 
 @some_models
 def test_moving_a_whole_column_moves_the_means_with_it(model):
-    estimator, X = fitted(model), holed()
+    estimator, X = fitted(model), incomplete()
     if estimator.prior == "conjugate":
         estimator = refitted(estimator, mean_precision_prior=1e-7)
     influence = np.nansum(estimator.influence(X, target="means"), axis=0)
@@ -275,7 +276,7 @@ def test_moving_a_whole_column_moves_the_means_with_it(model):
 
 @models_in_turn(few_of(MODELS), "unit", 2 * [1e-6, 1e6])
 def test_units_and_origins_do_not_matter(model, unit):
-    estimator, X = fitted(model), holed()
+    estimator, X = fitted(model), incomplete()
     units = np.full(3, unit) if type_of(model).n_axes == 0 else np.array([1.0, unit, 3.0])
     if model["reg_covar"]:
         units = np.ones(3)  # Noise is in the units of X.
@@ -293,7 +294,7 @@ def test_units_and_origins_do_not_matter(model, unit):
 
 @every_type
 def test_weights_count_rows_and_the_order_of_rows_does_not_matter(covariance_type):
-    X, rng = holed(), np.random.default_rng(0)
+    X, rng = incomplete(), np.random.default_rng(0)
     weights = rng.integers(0, 3, len(X))
     start = fitted({"covariance_type": covariance_type}).predict_proba(X)
     repeated, order = np.repeat(np.arange(len(X)), weights), rng.permutation(len(X))
@@ -307,8 +308,8 @@ def test_weights_count_rows_and_the_order_of_rows_does_not_matter(covariance_typ
 
 
 @every_type
-def test_a_row_with_a_hole_that_hardly_counts_changes_nothing(covariance_type):
-    """The code for complete rows and that for rows with holes agree."""
+def test_a_row_with_a_missing_value_that_hardly_counts_changes_nothing(covariance_type):
+    """The code for complete rows and that for rows with missing values agree."""
     X = three_blobs(120, 3)
     start = np.eye(3)[np.arange(120) % 3]
     model = mixture({"covariance_type": covariance_type, "init_params": start}, 3)
@@ -328,7 +329,7 @@ def test_a_row_with_a_hole_that_hardly_counts_changes_nothing(covariance_type):
 @pytest.mark.parametrize("factorization", ["joint"])
 def test_one_component_of_independent_features_is_exact(factorization):
     """Every feature has the conjugate posterior of its own values."""
-    X = holed(40)
+    X = incomplete(40)
     prior = {"mean_prior": np.zeros(3), "covariance_prior": np.ones(3), "degrees_of_freedom_prior": 5.0}
     estimator = mixture(
         {"covariance_type": "diag", "factorization": factorization}, 1, reg_covar=0.0, **prior
@@ -348,11 +349,11 @@ def test_one_component_of_independent_features_is_exact(factorization):
 
 
 @pytest.mark.parametrize("n_rows", [12, 40])
-def test_evidence_of_monotone_holes(n_rows):
+def test_evidence_of_monotone_missing_values(n_rows):
     """Rows that show the first feature, of which some show the second: the evidence is a product of three."""
     X = three_blobs(n_rows, 2)
     shows_both = np.arange(n_rows) % 3 > 0
-    holed_rows = np.where(shows_both[:, None] | [True, False], X, np.nan)
+    incomplete_rows = np.where(shows_both[:, None] | [True, False], X, np.nan)
     covariance, mean = np.array([[2.0, 0.4], [0.4, 1.0]]), np.array([0.1, -0.2])
 
     def evidence(rows, features):
@@ -369,10 +370,10 @@ def test_evidence_of_monotone_holes(n_rows):
 
     exact = evidence(X[:, :1], 1).lower_bound_ + evidence(X[shows_both], 2).lower_bound_
     exact -= evidence(X[shows_both, :1], 1).lower_bound_
-    estimator = evidence(holed_rows, 2)
+    estimator = evidence(incomplete_rows, 2)
     assert 0.5 < exact - estimator.lower_bound_ < 1.5
     assert abs(exact - estimator.log_evidence_) < 0.01
-    check = estimator.posterior_check(holed_rows, n_draws=4000, random_state=0)
+    check = estimator.posterior_check(incomplete_rows, n_draws=4000, random_state=0)
     assert abs(check.log_evidence - exact) < 4 * check.log_evidence_error + 1e-3
 
 
@@ -388,7 +389,7 @@ def test_scale_of_the_inverse_wishart_marginal():
 
 @models_in_turn(few_of(MODELS), "target", [*TARGETS, "log_weights"])
 def test_shares_of_missing_information(model, target):
-    estimator, X = fitted(model), holed()
+    estimator, X = fitted(model), incomplete()
     shares = estimator.missing_information(X, target=target)
     assert list(shares.columns) == ["missing", "to_labels", "to_holes"]
     np.testing.assert_allclose(shares["to_labels"] + shares["to_holes"], shares["missing"], atol=1e-12)
@@ -403,17 +404,17 @@ def test_shares_of_missing_information(model, target):
 
 @every_type
 def test_one_component_loses_nothing_to_labels(covariance_type):
-    estimator = mixture({"covariance_type": covariance_type}, 1).fit(holed())
-    shares = estimator.missing_information(holed(), target="means")
+    estimator = mixture({"covariance_type": covariance_type}, 1).fit(incomplete())
+    shares = estimator.missing_information(incomplete(), target="means")
     assert np.abs(shares["to_labels"]).max() < 1e-9
-    hidden = np.isnan(holed()).mean(axis=0)
+    is_missing = np.isnan(incomplete()).mean(axis=0)
     if (
         TYPES[covariance_type].n_axes == 1
     ):  # Up to the tails, the share of the rows that do not show the feature.
-        seen = 120 * (1.0 - hidden)
+        seen = 120 * (1.0 - is_missing)
         np.testing.assert_allclose(shares["missing"], 1.0 - (1.0 + seen) / 121.0, rtol=0.03)
     else:
-        assert np.all(shares["missing"] < 1.01 * hidden.max())
+        assert np.all(shares["missing"] < 1.01 * is_missing.max())
 
 
 # Inputs.
@@ -421,7 +422,7 @@ def test_one_component_loses_nothing_to_labels(covariance_type):
 
 @pytest.mark.slow
 def test_tables_of_all_kinds_give_the_same_fit():
-    X = holed()
+    X = incomplete()
     expected = mixture({}, 2).fit(X)
     frame = pd.DataFrame(X, columns=list("abc"))
     for table in (frame, frame.astype("Float64"), np.asfortranarray(X), [X[:50], X[50:]]):
@@ -437,10 +438,10 @@ def test_tables_of_all_kinds_give_the_same_fit():
 def test_copies_and_pickles_answer_as_the_fit_does():
     estimator = fitted({"covariance_type": "full"})
     copy = pickle.loads(pickle.dumps(estimator))
-    np.testing.assert_array_equal(copy.score_samples(holed()), estimator.score_samples(holed()))
+    np.testing.assert_array_equal(copy.score_samples(incomplete()), estimator.score_samples(incomplete()))
     np.testing.assert_allclose(copy.means_std_, estimator.means_std_, rtol=1e-9)
-    imputed, std = copy.impute(holed(), return_std=True)
-    expected, expected_std = estimator.impute(holed(), return_std=True)
+    imputed, std = copy.impute(incomplete(), return_std=True)
+    expected, expected_std = estimator.impute(incomplete(), return_std=True)
     np.testing.assert_allclose(imputed, expected)
     np.testing.assert_allclose(std, expected_std, rtol=1e-7)
 
@@ -448,7 +449,7 @@ def test_copies_and_pickles_answer_as_the_fit_does():
 @pytest.mark.slow
 @every_type
 def test_a_row_without_any_value_counts_nothing(covariance_type):
-    X = holed()
+    X = incomplete()
     model = mixture({"covariance_type": covariance_type}, 2)
     expected, extra = clone(model).fit(X), np.concatenate([[[np.nan] * 3], X, [[np.nan] * 3]])
     estimator = clone(model).fit(extra)
@@ -473,19 +474,19 @@ def test_starts_see_completed_rows():
         seen.append(X)
         return np.full((len(X), n_components), 1.0 / n_components) + 0.01 * np.sign(X[:, :1]) * [1, -1]
 
-    mixture({"init_params": start}, 2, max_iter=3, tol=1e3).fit(holed())
-    is_seen = ~np.isnan(holed())
+    mixture({"init_params": start}, 2, max_iter=3, tol=1e3).fit(incomplete())
+    is_seen = ~np.isnan(incomplete())
     assert np.isfinite(seen[0]).all()
-    np.testing.assert_allclose(seen[0][is_seen], holed()[is_seen], rtol=1e-14)
+    np.testing.assert_allclose(seen[0][is_seen], incomplete()[is_seen], rtol=1e-14)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("init_params", ["kmeans", "k-means++", "random", "random_from_data"])
 @pytest.mark.parametrize("prior", ["conjugate", "flat"])
-def test_all_starts_take_holes(init_params, prior):
+def test_all_starts_take_missing_values(init_params, prior):
     estimator = LRVBGaussianMixture(
         n_components=2, init_params=init_params, prior=prior, random_state=0, n_init=2, max_iter=300
-    ).fit(holed(300))
+    ).fit(incomplete(300))
     assert estimator.means_std_.min() > 0
 
 
@@ -493,24 +494,26 @@ def test_the_default_prior_is_that_of_estimates_by_em():
     """Values that are missing by what another column says do not bias the prior."""
     rng = np.random.default_rng(0)
     X = rng.multivariate_normal([1.0, -1.0], [[2.0, 1.6], [1.6, 2.0]], size=4000)
-    holed_rows = X.copy()
-    holed_rows[X[:, 0] > 1.0, 1] = np.nan
-    estimator = LRVBGaussianMixture(max_iter=1, tol=1e9).fit(holed_rows)
+    incomplete_rows = X.copy()
+    incomplete_rows[X[:, 0] > 1.0, 1] = np.nan
+    estimator = LRVBGaussianMixture(max_iter=1, tol=1e9).fit(incomplete_rows)
     np.testing.assert_allclose(estimator.mean_prior_, X.mean(axis=0), atol=0.1)
     np.testing.assert_allclose(estimator.covariance_prior_, np.cov(X.T), atol=0.2)
-    assert abs(np.nanmean(holed_rows[:, 1]) + 1.0) > 0.5  # so it would have been biased
+    assert abs(np.nanmean(incomplete_rows[:, 1]) + 1.0) > 0.5  # so it would have been biased
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("n_features", [3, 201])
 @every_type
-def test_the_default_prior_nears_that_of_complete_rows_as_holes_count_less(covariance_type, n_features):
+def test_the_default_prior_nears_that_of_complete_rows_as_missing_values_count_less(
+    covariance_type, n_features
+):
     X = three_blobs(60, 3) @ np.random.default_rng(0).normal(size=(3, n_features))
     X += np.random.default_rng(1).normal(size=X.shape)
-    holed_row = np.where(np.arange(n_features) % 2, np.nan, 0.1)
+    incomplete_row = np.where(np.arange(n_features) % 2, np.nan, 0.1)
     model = mixture({"covariance_type": covariance_type, "init_params": np.ones((61, 1))}, 1, max_iter=1)
     found = clone(model).set_params(tol=1e9)
-    found.fit(np.vstack([X, holed_row]), sample_weight=np.append(np.ones(60), 1e-11))
+    found.fit(np.vstack([X, incomplete_row]), sample_weight=np.append(np.ones(60), 1e-11))
     expected = clone(model).set_params(init_params=np.ones((60, 1)), tol=1e9).fit(X)
     np.testing.assert_allclose(found.mean_prior_, expected.mean_prior_, atol=1e-9)
     np.testing.assert_allclose(found.covariance_prior_, expected.covariance_prior_, rtol=1e-8, atol=1e-9)
@@ -536,7 +539,7 @@ def test_the_default_prior_is_in_the_units_of_the_columns(covariance_type, n_fea
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("covariance_type", ["diag", "spherical", "tied_diag"])
-def test_wide_tables_with_holes_need_no_matrix_of_their_columns(covariance_type):
+def test_wide_tables_with_missing_values_need_no_matrix_of_their_columns(covariance_type):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(10, 2000)) * rng.uniform(0.5, 2.0, 2000)
     X[1::2, ::7] = np.nan
@@ -549,7 +552,7 @@ def test_wide_tables_with_holes_need_no_matrix_of_their_columns(covariance_type)
 @pytest.mark.slow
 @pytest.mark.parametrize("moves", ["merge", "search"])
 def test_surplus_components_are_emptied(moves):
-    X = holed(400)
+    X = incomplete(400)
     estimator = LRVBGaussianMixture(n_components=8, random_state=0, moves=moves).fit(X)
     assert estimator.converged_
     assert estimator.n_occupied_ < 8
@@ -560,7 +563,7 @@ def test_surplus_components_are_emptied(moves):
 
 
 def test_refusals_name_the_reason_and_the_way_out():
-    X = holed()
+    X = incomplete()
     estimator = fitted({"covariance_type": "full"})
     infinite = np.where(np.arange(120)[:, None] == 5, np.inf, X)
     for ask in (clone(estimator).fit, estimator.predict, estimator.impute):
@@ -575,7 +578,7 @@ def test_refusals_name_the_reason_and_the_way_out():
 
 
 def test_a_column_without_any_value_is_named():
-    frame = pd.DataFrame(holed(), columns=["height", "width", "depth"])
+    frame = pd.DataFrame(incomplete(), columns=["height", "width", "depth"])
     frame["width"] = np.nan
     with pytest.raises(ValueError, match=r"1 column\(s\) without any value .*: 1 \('width'\)\. Drop them"):
         mixture({}, 2).fit(frame)
@@ -586,7 +589,7 @@ def test_a_column_without_any_value_is_named():
 @every_type
 @pytest.mark.filterwarnings("ignore:Columns of X with one value")
 def test_constant_columns_are_refused_without_noise_as_they_are_of_complete_rows(covariance_type):
-    X = np.column_stack([holed(), np.where(np.isnan(holed()[:, 1]), np.nan, 3.0)])
+    X = np.column_stack([incomplete(), np.where(np.isnan(incomplete()[:, 1]), np.nan, 3.0)])
     model = mixture({"covariance_type": covariance_type}, 2)
     assert clone(model).set_params(reg_covar=1e-4).fit(X).means_std_.min() >= 0
     if TYPES[covariance_type].n_axes > 0:

@@ -402,7 +402,7 @@ def test_a_stored_mixture_may_be_fitted_again(way, tmp_path):
     assert estimator.predict(X).shape == (100,)
 
 
-# Frames.
+# Whitened coordinates.
 
 
 def frame_of(container, names, rows):

@@ -76,12 +76,12 @@ def test_outliers_move_the_means_far_less_than_without_noise():
     assert moves[1].max() < 1.0 < 3.0 < moves[0].max()
 
 
-@models_in_turn(WITH_NOISE, "holes", [False, True])
-def test_units_and_place_of_the_columns_do_not_matter(model, holes):
+@models_in_turn(WITH_NOISE, "missing", [False, True])
+def test_units_and_place_of_the_columns_do_not_matter(model, missing):
     scale, shift = np.array([1e-3, 1.0, 1e4]), np.array([5.0, -3.0, 1e5])
     if type_of(model).n_axes == 0:
         scale = np.full(3, 1e4)
-    rows = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X) if holes else X
+    rows = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X) if missing else X
     model = {**model, "reg_covar": 0.0, "init_params": mixture(model, 3).fit(X).predict_proba(X)}
     one, other = mixture(model, 3).fit(rows), mixture(model, 3).fit(rows * scale + shift)
     np.testing.assert_allclose(other.means_, one.means_ * scale + shift, rtol=1e-7, atol=1e-7 * scale.min())

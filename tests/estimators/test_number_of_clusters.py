@@ -335,15 +335,17 @@ def test_without_chains_little_is_known_of_numbers_without_a_good_optimum(seed, 
 
 @pytest.mark.slow
 def test_unreliable_importance_sampling_of_one_cluster_is_mended_by_chains():
-    holed = X.copy()
-    holed[1:, 0] = np.nan
-    first, second = (compared(holed, n_components=[1], random_state=seed) for seed in (0, 1))
+    incomplete = X.copy()
+    incomplete[1:, 0] = np.nan
+    first, second = (compared(incomplete, n_components=[1], random_state=seed) for seed in (0, 1))
     assert first.k_hat[0] > 0.7
     assert first.log_evidence_error[0] < 0.5
     error = np.hypot(first.log_evidence_error, second.log_evidence_error)
     assert np.all(np.abs(first.log_evidence - second.log_evidence) < 3.0 * error)
     # There are no chains where rows do not count a whole number of times.
-    assert compared(holed, n_components=[1], sample_weight=np.full(60, 1.0001)).log_evidence_error[0] >= 1.9
+    assert (
+        compared(incomplete, n_components=[1], sample_weight=np.full(60, 1.0001)).log_evidence_error[0] >= 1.9
+    )
 
 
 @pytest.mark.slow
@@ -361,10 +363,10 @@ def test_rows_that_count_twice_are_two_rows():
 
 
 @pytest.mark.slow
-def test_rows_with_holes_and_broken_weights_are_compared():
-    holed = X.copy()
-    holed[::7, 0] = np.nan
-    assert compared(holed, n_components=[1, 2]).best in (1, 2)
+def test_rows_with_missing_values_and_broken_weights_are_compared():
+    incomplete = X.copy()
+    incomplete[::7, 0] = np.nan
+    assert compared(incomplete, n_components=[1, 2]).best in (1, 2)
     # no chains: rows are not assigned
     result = compared(sample_weight=np.linspace(0.5, 1.5, len(X)), n_components=[1, 2])
     assert np.all(np.isfinite(result.log_evidence))

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from catalogue import fitted, mixture, overlapping, peak_memory, posterior_of, rows_of, set_sizes
-from holed_rows import fitted as fitted_to_holes
-from holed_rows import holed
+from incomplete_rows import fitted as fitted_to_missing_values
+from incomplete_rows import incomplete
 from sampling_problems import labels_and_probabilities
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
@@ -125,16 +125,16 @@ def test_where_components_are_empty_it_says_that_the_prior_decides():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("max_rows", "has_holes"), [(1000, False), (100, True)])
-def test_rows_may_be_anywhere(max_rows, has_holes, monkeypatch):
-    rows = holed() if has_holes else X[:120]
-    estimator = (fitted_to_holes if has_holes else fitted)({}, 3 if has_holes else 2)
-    if not has_holes:
+@pytest.mark.parametrize(("max_rows", "has_missing"), [(1000, False), (100, True)])
+def test_rows_may_be_anywhere(max_rows, has_missing, monkeypatch):
+    rows = incomplete() if has_missing else X[:120]
+    estimator = (fitted_to_missing_values if has_missing else fitted)({}, 3 if has_missing else 2)
+    if not has_missing:
         estimator = mixture({}, 3).fit(rows)
     expected = found(estimator, rows, max_rows=max_rows)
     assert len(expected.sampled_rows) == min(max_rows, 120)
     assert_same(found(estimator, [rows[:50], rows[50:51], rows[51:]], max_rows=max_rows), expected)
-    lazy = found(estimator, da.from_array(rows, chunks=(37, 2 if not has_holes else 3)), max_rows=max_rows)
+    lazy = found(estimator, da.from_array(rows, chunks=(37, 2 if not has_missing else 3)), max_rows=max_rows)
     assert all(isinstance(getattr(lazy, name), da.Array) for name in OF_ROWS)
     assert lazy.labels.dtype == np.intp
     assert_same(lazy, expected)

@@ -253,7 +253,7 @@ def test_parts_give_what_the_array_gives(covariance_type, prior, form, request):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Best performing initialization did not converge")
 @pytest.mark.parametrize("form", ["array", "batches"])
-def test_random_starts_of_many_rows_with_holes(form, starts_from_samples):
+def test_random_starts_of_many_rows_with_missing_values(form, starts_from_samples):
     X = three_blobs()
     X[np.random.default_rng(5).random(X.shape) < 0.2] = np.nan
     start = mixture({"init_params": "random", "max_iter": 0}, 3)
@@ -266,27 +266,27 @@ def test_random_starts_of_many_rows_with_holes(form, starts_from_samples):
 EMPTY = np.r_[0, 101, 102, 103, 104, 200]  # The first one, all of three short chunks, and one in a long one.
 
 
-def with_empty_rows(share_of_holes=0.0):
+def with_empty_rows(share_missing=0.0):
     X = three_blobs()
-    X[np.random.default_rng(5).random(X.shape) < share_of_holes] = np.nan
+    X[np.random.default_rng(5).random(X.shape) < share_missing] = np.nan
     X[EMPTY] = np.nan
     return X
 
 
 @functools.cache
-def fit_beside_empty_rows(covariance_type, prior, share_of_holes):
+def fit_beside_empty_rows(covariance_type, prior, share_missing):
     """An array with rows without any value, and the fit to it."""
     model = {"covariance_type": covariance_type, "prior": prior, "reg_covar": 1e-4}
-    X = with_empty_rows(share_of_holes)
+    X = with_empty_rows(share_missing)
     X.setflags(write=False)
     return X, mixture(model).fit(X)
 
 
-@pytest.mark.parametrize("share_of_holes", [0.0, 0.1])
+@pytest.mark.parametrize("share_missing", [0.0, 0.1])
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
-def test_rows_without_any_value_count_nothing_in_an_array(covariance_type, prior, share_of_holes):
-    X, fit = fit_beside_empty_rows(covariance_type, prior, share_of_holes)
+def test_rows_without_any_value_count_nothing_in_an_array(covariance_type, prior, share_missing):
+    X, fit = fit_beside_empty_rows(covariance_type, prior, share_missing)
     others = np.delete(X, EMPTY, axis=0)
     assert_same_fit(fit, clone(fit).fit(others))
     assert fit.score(X) == pytest.approx(fit.score(others), rel=1e-12)
@@ -780,7 +780,7 @@ def test_rows_given_again_are_compared_and_no_more():
     np.testing.assert_allclose(fit.predict(source), fit.predict(three_blobs()))
     of_question = source.n_begun - begun
     fit.get_posterior_covariance(target="means", X=source, method="lrvb")
-    # Rows that count are surveyed first, then compared with those of the fit.
+    # Rows of positive weight are surveyed first, then compared with those of the fit.
     assert source.n_begun - begun - of_question == of_question + 1
 
 
@@ -861,7 +861,7 @@ def test_a_dask_array_that_changes_is_noticed():
 # Batches.
 
 
-def test_one_pass_over_the_batches_a_sweep():
+def test_one_pass_over_the_batches_an_iteration():
     X = three_blobs()
     source = Source(X)
     fit = mixture({"moves": None, "solver": "coordinate_ascent", "tol": 1e-3}, 3).fit(source)
@@ -958,7 +958,7 @@ def test_passes_are_told(capsys):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
-def test_leave_one_out_scores_of_few_rows_with_holes_on_dask(covariance_type):
+def test_leave_one_out_scores_of_few_rows_with_missing_values_on_dask(covariance_type):
     # So few rows that solving for each takes less than an inverse.
     X = three_blobs(60)
     X[::7, 1] = np.nan

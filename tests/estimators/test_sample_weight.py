@@ -112,7 +112,7 @@ def assert_identical(one, other, rows=X):
 @models_in_turn(MODELS, "way", [("newton", 1), ("newton", 3), ("coordinate_ascent", 2)])
 def test_whole_weights_are_repetitions(model, way):
     solver, n_components = way
-    # sweeps end where a gain falls below tol: far from its round-off, lest it decides when
+    # iterations end where a gain falls below tol: far from its round-off, lest it decides when
     model = {**model, "solver": solver, "tol": 1e-9 if solver == "newton" else 1e-6}
     counted = weighted(model, WHOLE, n_components)
     repeated = mixture(model, n_components, init_params=np.repeat(start(n_components), WHOLE, axis=0))

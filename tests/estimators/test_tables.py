@@ -7,7 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from catalogue import mixture, overlapping, three_blobs
-from holed_rows import holed
+from incomplete_rows import incomplete
 
 from sklearn_lrvb import MixtureImputer
 from sklearn_lrvb.displays import ComponentDisplay
@@ -20,7 +20,7 @@ MODEL = {"tol": 1e-3}
 
 def masked(X=None):
     """A masked array with large numbers behind the mask."""
-    X = holed() if X is None else X
+    X = incomplete() if X is None else X
     return np.ma.masked_array(np.where(np.isnan(X), 999.0, X), mask=np.isnan(X))
 
 
@@ -35,7 +35,7 @@ MASKED_FORMS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("form", MASKED_FORMS)
 def test_masked_values_are_missing(form):
-    X = holed().astype(np.float32) if form == "float32" else holed()
+    X = incomplete().astype(np.float32) if form == "float32" else incomplete()
     expected, given = mixture(MODEL, 2).fit(X), MASKED_FORMS[form]()
     fit = mixture(MODEL, 2).fit(given)
     np.testing.assert_allclose(fit.means_, expected.means_, rtol=1e-9)
@@ -55,7 +55,7 @@ def test_masked_values_are_missing(form):
 @pytest.mark.slow
 @pytest.mark.parametrize("on_dask", [False, True])
 def test_masked_whole_numbers_are_missing(on_dask):
-    X = np.round(10 * holed())
+    X = np.round(10 * incomplete())
     given = np.ma.masked_array(np.where(np.isnan(X), -9, X).astype(int), mask=np.isnan(X))
     given = da.from_array(given, chunks=(40, 3)) if on_dask else given
     np.testing.assert_allclose(mixture(MODEL, 2).fit(given).means_, mixture(MODEL, 2).fit(X).means_)
@@ -65,17 +65,17 @@ def test_masked_whole_numbers_are_missing(on_dask):
 @pytest.mark.parametrize("kind", ["U", "S"])
 def test_masked_words_are_missing(kind):
     given = np.ma.masked_array(masked().data.astype(kind), mask=masked().mask)
-    expected = mixture(MODEL, 2).fit(holed())
+    expected = mixture(MODEL, 2).fit(incomplete())
     np.testing.assert_allclose(mixture(MODEL, 2).fit(given).means_, expected.means_)
     imputed = MixtureImputer(missing_values=-999.0, random_state=0).fit_transform(given)
-    expected = MixtureImputer(random_state=0).fit_transform(holed())
+    expected = MixtureImputer(random_state=0).fit_transform(incomplete())
     np.testing.assert_allclose(imputed, expected)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("missing_values", [np.nan, -999.0])
 def test_the_imputer_fills_masked_values(missing_values):
-    X = holed()
+    X = incomplete()
     marked = np.where(np.isnan(X), missing_values, X)
     expected = MixtureImputer(missing_values=missing_values, random_state=0).fit_transform(marked)
     filled = MixtureImputer(missing_values=missing_values, random_state=0).fit_transform(masked())
@@ -83,8 +83,8 @@ def test_the_imputer_fills_masked_values(missing_values):
 
 
 def test_a_display_leaves_out_masked_values():
-    fit = mixture(MODEL, 2).fit(holed())
-    displays = [ComponentDisplay.from_estimator(fit, X, features=[0, 1]) for X in (holed(), masked())]
+    fit = mixture(MODEL, 2).fit(incomplete())
+    displays = [ComponentDisplay.from_estimator(fit, X, features=[0, 1]) for X in (incomplete(), masked())]
     np.testing.assert_array_equal(*(display.points for display in displays))
 
 

@@ -1,4 +1,4 @@
-"""Small tables of every kind of column, and the mixtures of latent classes that are fitted to them."""
+"""Small tables of every type of column, and the mixtures of latent classes that are fitted to them."""
 
 import functools
 from dataclasses import dataclass, replace
@@ -86,7 +86,7 @@ def counts(n_rows=80, seed=2):
 
 
 def durations(n_rows=80, seed=3):
-    """Two columns of durations in different units, with holes."""
+    """Two columns of durations in different units, with missing values."""
     rng = np.random.default_rng(seed)
     classes = _classes(rng, n_rows)
     wait = rng.exponential(np.where(classes, 0.5, 6.0))
@@ -95,7 +95,7 @@ def durations(n_rows=80, seed=3):
 
 
 def mixed(n_rows=100, seed=4):
-    """Columns of every kind, with holes; rows 3 and 4 have one value, row 5 has none."""
+    """Columns of every type, with missing values; rows 3 and 4 have one value, row 5 has none."""
     rng = np.random.default_rng(seed)
     classes = _classes(rng, n_rows)
     table = pd.DataFrame(
@@ -107,10 +107,10 @@ def mixed(n_rows=100, seed=4):
             "load": rng.normal(np.where(classes, 1.0, -0.5), 1.0),
         }
     )
-    holes = rng.random(table.shape) < 0.12
-    holes[3:6] = True
-    holes[3, 1] = holes[4, 0] = False
-    return table.mask(holes)
+    missing = rng.random(table.shape) < 0.12
+    missing[3:6] = True
+    missing[3, 1] = missing[4, 0] = False
+    return table.mask(missing)
 
 
 COUNTS = {"visits": "count"}
@@ -178,7 +178,7 @@ def weights_of(problem):
 
 
 def in_polars(X):
-    """A data frame of pandas as one of polars; polars' own conversion needs pyarrow for words with holes."""
+    """A data frame of pandas as one of polars; polars' own conversion needs pyarrow for missing words."""
     return pl.DataFrame({name: [None if pd.isna(v) else v for v in X[name].tolist()] for name in X})
 
 

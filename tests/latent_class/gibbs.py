@@ -1,6 +1,6 @@
 """A Gibbs sampler of the latent class model, from its formulas alone, by which the library is judged.
 
-Row n has a hidden class z_n ~ pi. Given the class, the columns are independent:
+Row n has a latent class z_n ~ pi. Given the class, the columns are independent:
 
 * weights: pi ~ Dirichlet(a, ..., a), a = 1 / K by default;
 * categorical or binary: p ~ Dirichlet(1, ..., 1);

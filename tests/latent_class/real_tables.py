@@ -1,8 +1,8 @@
-"""Small real tables of latent class analysis, kept as counts of patterns, and generated ones with holes.
+"""Small real tables of latent class analysis, kept as counts of patterns, and incomplete generated ones.
 
 `carcinoma`, `values`, `cheating` and `gss82` are those of R's package poLCA, in the order of their patterns.
-`survey_like` and `penguins_like` are drawn from a seed, with the shapes, kinds and holes of MASS::survey and
-of the Palmer penguins, which are too long to be kept here; `installed` finds the real ones.
+`survey_like` and `penguins_like` are drawn from a seed, with the shapes, kinds and missing values of
+MASS::survey and of the Palmer penguins, which are too long to be kept here; `installed` finds the real ones.
 """
 
 import numpy as np
@@ -131,8 +131,8 @@ def survey_like(seed=0):
             "Age": (16.7 + rng.gamma(1.0, 3.7, n_rows)).round(2),
         }
     )
-    _make_holes(table, {"Pulse": 45, "Clap": 1, "Smoke": 1, "Sex": 1, "W.Hnd": 1}, rng)
-    _make_holes(table, {("Wr.Hnd", "NW.Hnd"): 1, ("Height", "M.I"): 28}, rng)
+    _make_missing(table, {"Pulse": 45, "Clap": 1, "Smoke": 1, "Sex": 1, "W.Hnd": 1}, rng)
+    _make_missing(table, {("Wr.Hnd", "NW.Hnd"): 1, ("Height", "M.I"): 28}, rng)
     return table
 
 
@@ -162,14 +162,14 @@ def penguins_like(seed=0):
             "sex": np.where(males, "male", "female").astype(object),
         }
     )
-    _make_holes(
+    _make_missing(
         table, {("bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g", "sex"): 2}, rng
     )
-    _make_holes(table, {"sex": 9}, rng)
+    _make_missing(table, {"sex": 9}, rng)
     return table
 
 
-def _make_holes(table, numbers, rng):
+def _make_missing(table, numbers, rng):
     """Make that many rows of a column, or of several columns together, missing."""
     for columns, number in numbers.items():
         columns = [columns] if isinstance(columns, str) else list(columns)

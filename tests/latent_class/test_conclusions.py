@@ -46,14 +46,14 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Fits with n_components .* More categories:UserWarning"),
 ]
 
-# Eight rows of every kind of column, with holes: they have 4,140 partitions.
+# Eight rows of every type of column, with missing values: they have 4,140 partitions.
 SMALL = mixed(40, seed=8).iloc[[6, 7, 9, 10, 11, 12, 14, 15]].reset_index(drop=True)
 COUNTED = {"visits": "count"}
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """The numbers of the prior, by the names of the arguments."""
+    """The hyperparameters, by the names of the arguments."""
 
     weight_concentration_prior: float = 1.2
     category_concentration_prior: float = 0.7
@@ -185,7 +185,7 @@ def test_probabilities_are_those_of_sums_with_durations_too():
 
 
 def test_prior_slopes_are_derivatives_of_the_evidence(of_small):
-    # All kinds of columns have their numbers there.
+    # All types of columns have their numbers there.
     assert of_small.prior_slopes.keys() == vars(Numbers()).keys()
     for name, slopes in of_small.prior_slopes.items():
         ends = []
@@ -219,10 +219,10 @@ def test_the_default_concentration_is_one_for_every_number():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("has_holes", [False, True])
+@pytest.mark.parametrize("has_missing", [False, True])
 @pytest.mark.parametrize("form", ["polars", "batches", "dask", "copies"])
-def test_rows_may_be_anywhere_and_weights_are_copies(form, has_holes):
-    X, columns = (mixed(40), COUNTED) if has_holes else (categories(40), "auto")
+def test_rows_may_be_anywhere_and_weights_are_copies(form, has_missing):
+    X, columns = (mixed(40), COUNTED) if has_missing else (categories(40), "auto")
     quick = {"n_components": [1, 2], "n_init": 2, "n_draws": 200, "n_sweeps": 30, "columns": columns}
     expected = compared(X, **quick)
     if form == "copies":
@@ -283,7 +283,7 @@ def test_partitions_are_of_the_rows_wherever_they_are():
         options = {"n_draws": 100, "method": "lrvb", "random_state": 0}
         expected = fit.partition_posterior(problem.X, **options)
         batches = [problem.X.iloc[:30], problem.X.iloc[30:]]
-        # Rows with holes in parts have other random numbers.
+        # Rows with missing values in parts have other random numbers.
         error = 0.15 if name == "mixed" else 1e-9
         for rows in (in_polars(problem.X), batches, dd.from_pandas(problem.X, npartitions=3)):
             found = fit.partition_posterior(rows, **options)

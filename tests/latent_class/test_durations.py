@@ -73,9 +73,9 @@ def test_missing_durations_are_filled_by_their_means():
     rates, r = fit.tables_["wait"]["rate"].to_numpy(), fit.predict_proba(X)
     means = r @ (1 / rates)
     expected = np.sqrt(r @ (2 / rates**2) - means**2)
-    holes = X["wait"].isna().to_numpy()
+    missing = X["wait"].isna().to_numpy()
     np.testing.assert_allclose(imputed["wait"], X["wait"].fillna(pd.Series(means)), rtol=1e-12)
-    np.testing.assert_allclose(std[:, 0], np.where(holes, expected, 0.0), rtol=1e-12)
+    np.testing.assert_allclose(std[:, 0], np.where(missing, expected, 0.0), rtol=1e-12)
 
 
 def test_drawn_rows_are_durations():

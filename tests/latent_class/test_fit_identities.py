@@ -103,8 +103,11 @@ def test_the_order_of_rows_does_not_matter(name):
 
 
 def test_equal_rows_may_be_joined(monkeypatch):
-    holed = PROBLEMS["mixed"]
-    for problem in (PROBLEMS["categories"], replace(holed, X=holed.X[["sport", "smokes", "visits"]])):
+    incomplete = PROBLEMS["mixed"]
+    for problem in (
+        PROBLEMS["categories"],
+        replace(incomplete, X=incomplete.X[["sport", "smokes", "visits"]]),
+    ):
         fits = []
         for share in (0.0, 1.0):
             monkeypatch.setattr("sklearn_lrvb.estimators.latent_class_rows._WORTH_JOINING", share)
@@ -114,11 +117,23 @@ def test_equal_rows_may_be_joined(monkeypatch):
         assert len(fits[0].labels_) == len(problem.X)
 
 
+KEPT_BYTES = "sklearn_lrvb.family_mixture.coordinates._KEPT_BYTES"
+
+
+@pytest.mark.parametrize("name", ["categories", "weights"])
+def test_features_that_are_kept_are_those_of_every_pass(name, monkeypatch):
+    set_sizes(monkeypatch, most_rows=16, least_rows=8)
+    kept = refitted(PROBLEMS[name])
+    monkeypatch.setattr(KEPT_BYTES, 0)
+    assert_same_fit(kept, refitted(PROBLEMS[name]), 1e-12)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_blocks_and_threads_do_not_matter(name, n_jobs, monkeypatch):
     set_sizes(monkeypatch, most_rows=16, least_rows=8)
+    monkeypatch.setattr(KEPT_BYTES, 0)  # There are no threads where blocks are kept.
     fit, problem = refitted(PROBLEMS[name], n_jobs=n_jobs), PROBLEMS[name]
     assert_same_fit(fit, fitted(name), 1e-10)
     assert_same_scores(fit, fitted(name), problem.X, tolerance=1e-9)
@@ -193,10 +208,10 @@ def test_the_bound_never_falls(name, solver):
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_sweeps_alone_end_at_the_same_optimum(name):
-    sweeps = refitted(PROBLEMS[name], solver="coordinate_ascent", tol=1e-12, max_iter=5000)
-    assert_same_fit(sweeps, fitted(name), 1e-5, bound=False)
-    np.testing.assert_allclose(sweeps.lower_bound_, fitted(name).lower_bound_, rtol=1e-11)
+def test_iterations_alone_end_at_the_same_optimum(name):
+    iterations = refitted(PROBLEMS[name], solver="coordinate_ascent", tol=1e-12, max_iter=5000)
+    assert_same_fit(iterations, fitted(name), 1e-5, bound=False)
+    np.testing.assert_allclose(iterations.lower_bound_, fitted(name).lower_bound_, rtol=1e-11)
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

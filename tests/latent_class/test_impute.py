@@ -14,13 +14,15 @@ from sklearn_lrvb.mixed_tables.table import described
 
 N = 40
 LARGE = 2**53 + 1
-HOLES = np.arange(N) % 7 == 3
-WHOLE = [None if hole else place % 5 for place, hole in enumerate(HOLES)]
-NUMBERS = [None if hole else 0.1 * place for place, hole in enumerate(HOLES)]
-IDS = [None if hole else LARGE + place % 3 for place, hole in enumerate(HOLES)]
-DECIMALS = [None if hole else Decimal(f"{place}.5") for place, hole in enumerate(HOLES)]
-WORDS = [None if hole else "ab"[place % 2] for place, hole in enumerate(HOLES)]
-BOOLS = [None if hole else place % 2 == 0 for place, hole in enumerate(HOLES)]
+IS_MISSING = np.arange(N) % 7 == 3
+WHOLE = [None if is_missing_value else place % 5 for place, is_missing_value in enumerate(IS_MISSING)]
+NUMBERS = [None if is_missing_value else 0.1 * place for place, is_missing_value in enumerate(IS_MISSING)]
+IDS = [None if is_missing_value else LARGE + place % 3 for place, is_missing_value in enumerate(IS_MISSING)]
+DECIMALS = [
+    None if is_missing_value else Decimal(f"{place}.5") for place, is_missing_value in enumerate(IS_MISSING)
+]
+WORDS = [None if is_missing_value else "ab"[place % 2] for place, is_missing_value in enumerate(IS_MISSING)]
+BOOLS = [None if is_missing_value else place % 2 == 0 for place, is_missing_value in enumerate(IS_MISSING)]
 
 
 def of_pandas(values, dtype):
@@ -65,10 +67,10 @@ FORMS["float32 array"] = np.array(NUMBERS, dtype=np.float32)[:, None], "numeric"
 
 
 def completed(X, kind, value):
-    """The table whose holes have been filled with one encoded value."""
+    """The table whose missing values have been filled with one encoded value."""
     columns = described(X, {0: kind})
     table, is_missing = completed_table(columns, X, np.full((N, 1), float(value)))
-    np.testing.assert_array_equal(is_missing[:, 0], HOLES)
+    np.testing.assert_array_equal(is_missing[:, 0], IS_MISSING)
     return columns, table
 
 
@@ -88,7 +90,10 @@ def test_values_that_are_there_come_back_in_their_dtype(form):
         assert table["a"].dtype == X["a"].dtype
     assert type(table) is type(X)
     filling = 1.0 if kind == "numeric" else columns.columns[0].categories[1]
-    expected = [filling if hole else value for hole, value in zip(HOLES, values_of(X), strict=True)]
+    expected = [
+        filling if is_missing_value else value
+        for is_missing_value, value in zip(IS_MISSING, values_of(X), strict=True)
+    ]
     assert values_of(table) == expected
     assert list(map(type, values_of(table)[:3])) == list(map(type, expected[:3]))
 
@@ -137,11 +142,11 @@ def test_imputed_tables_are_those_that_were_given():
     columns = {"name": "ignore", "day": "numeric"}
     fit = LRVBLatentClassMixture(2, columns=columns, n_init=2, random_state=0).fit(X)
     pd.testing.assert_frame_equal(fit.impute(X), X.drop(columns="name"))
-    holed = X.copy()
-    holed.iloc[3, 1], holed.iloc[4, 2], holed.iloc[5, 3] = None, np.nan, pd.NA
-    table, std = fit.impute(holed, return_std=True)
-    known = holed.drop(columns="name").notna().to_numpy()
-    pd.testing.assert_frame_equal(table.where(known), holed.drop(columns="name").where(known))
+    incomplete = X.copy()
+    incomplete.iloc[3, 1], incomplete.iloc[4, 2], incomplete.iloc[5, 3] = None, np.nan, pd.NA
+    table, std = fit.impute(incomplete, return_std=True)
+    known = incomplete.drop(columns="name").notna().to_numpy()
+    pd.testing.assert_frame_equal(table.where(known), incomplete.drop(columns="name").where(known))
     assert table.notna().all(axis=None) and (table.dtypes == X.dtypes[1:]).all()
     np.testing.assert_array_equal(std > 0.0, ~known)
     # What is filled in follows the class of the row.

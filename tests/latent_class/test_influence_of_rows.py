@@ -18,6 +18,9 @@ from latent_class.catalogue import (
 )
 from scipy.special import polygamma, softmax
 
+from sklearn_lrvb.answers.prior_sensitivity import prior_changes
+from sklearn_lrvb.answers.targets import named_entries
+
 SEVERAL = ["categories", "durations", "mixed", "weights"]
 TARGETS = ("log_weights", "weights", "tables")
 
@@ -345,3 +348,13 @@ def test_numbers_that_no_column_has_are_left_out():
         "weight_concentration_prior",
         "category_concentration_prior",
     }
+
+
+def test_the_prior_moves_a_named_entry_as_it_moves_the_entry_among_all():
+    uncertainty = fitted("mixed")._uncertainty
+    targets = uncertainty.targets
+    whole = prior_changes(uncertainty, ["tables"], uncertainty.flat_std("tables"))
+    for entry, label in enumerate(targets["tables"].labels([])):
+        name = named_entries(label, targets, [])
+        own = prior_changes(uncertainty, [name], uncertainty.flat_std(name))
+        np.testing.assert_allclose(own[:, 0], whole[:, entry], rtol=1e-9, atol=1e-12, err_msg=label)

@@ -133,7 +133,7 @@ def test_a_real_table_comes_from_a_file(tmp_path, monkeypatch):
 
 
 def _mixed_table():
-    """Seven rows of a category, a count and a number, each with a hole; two rows are equal."""
+    """Seven rows of a category, a count and a number, each with a missing value; two rows are equal."""
     return pd.DataFrame(
         {
             "colour": ["red", "red", "blue", "green", None, "blue", "red"],

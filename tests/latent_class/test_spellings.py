@@ -47,7 +47,7 @@ def test_what_the_warning_says_to_write_merges_spellings(frame):
     assert described(X).columns[0].categories == ("no", "yes")
 
 
-def test_what_the_warning_says_to_write_keeps_numbers_and_holes():
+def test_what_the_warning_says_to_write_keeps_numbers_and_missing_values():
     X = pd.DataFrame({"answer": pd.Series([1, "1", 2, "2 ", None] * 20, dtype=object)})
     with pytest.warns(UserWarning, match="1, '1', 2, '2 ' of column 'answer'") as caught:
         described(X)

@@ -18,7 +18,7 @@ from sklearn_lrvb.mixture.search import Search
 pytestmark = pytest.mark.filterwarnings("ignore:The variance of column:UserWarning")
 
 CLUSTER = np.random.default_rng(0).permutation(np.repeat(range(4), [45, 55, 65, 75]))
-# The columns of a table: of one kind, or of all with holes.
+# The columns of a table: of one kind, or of all with missing values.
 COLUMNS = {
     "categories": ["town", "sport", "diet", "music", "pet"],
     "numbers": ["height", "load", "speed"],
@@ -145,7 +145,7 @@ def test_one_class_more_is_found_from_the_optimum(name):
         pd.DataFrame({"a": ["x", "y"] * 4, "b": [1.0, 3.0] * 4}),
         pd.DataFrame({"a": ["x", None, "y", "x", None, "y"], "b": [1.0, 2.0, np.nan, np.nan, 5.0, 4.0]}),
     ],
-    ids=["equal", "two", "holes"],
+    ids=["equal", "two", "missing"],
 )
 @pytest.mark.parametrize("n_components", [1, 2, 5])
 @pytest.mark.filterwarnings("ignore:.*:UserWarning")

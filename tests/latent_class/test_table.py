@@ -1,4 +1,4 @@
-"""Tables with columns of several kinds become arrays of numbers, and tables again."""
+"""Tables with columns of several types become arrays of numbers, and tables again."""
 
 import pickle
 from functools import reduce
@@ -21,7 +21,7 @@ LARGE = np.arange(N) + 20  # more different numbers than codes have
 
 
 def values():
-    """The columns of a table with holes, as lists of Python values."""
+    """The columns of a table with missing values, as lists of Python values."""
     columns = {
         "size": [0.5 * row for row in range(N)],
         "species": ["Gentoo", "Adelie", "Chinstrap", "Adelie"] * (N // 4),
@@ -180,7 +180,7 @@ COLUMNS = {
     ),
     "intervals": (pd.cut(LARGE, 2, labels=None), "binary", None),
     "zeros and ones": (LARGE % 3 % 2, "binary", (0, 1)),
-    "ones and twos, with holes": (np.where(LARGE % 3, LARGE % 3, np.nan), "binary", (1, 2)),
+    "ones and twos, with missing values": (np.where(LARGE % 3, LARGE % 3, np.nan), "binary", (1, 2)),
     "two floats": (np.float32(LARGE % 2 / 10), "binary", (0, float(np.float32(0.1)))),
     "nullable integers": (pd.array([1, 2, None, 2] * 10, dtype="Int64"), "binary", (1, 2)),
 }
@@ -267,9 +267,9 @@ def test_ignored_columns_are_left_out():
 
 def test_numbers_as_categories():
     assert column_of(LARGE % 3, {"last": "categorical"}).categories == (0, 1, 2)
-    holed = np.where(LARGE % 4 == 3, np.nan, LARGE % 4)
-    assert repr(column_of(holed, {"last": "categorical"}).categories) == "(0, 1, 2)"
-    halves = column_of(holed / 2, {"last": "categorical"})
+    incomplete = np.where(LARGE % 4 == 3, np.nan, LARGE % 4)
+    assert repr(column_of(incomplete, {"last": "categorical"}).categories) == "(0, 1, 2)"
+    halves = column_of(incomplete / 2, {"last": "categorical"})
     assert halves.categories == (0.0, 0.5, 1.0)
     assert column_of(LARGE % 2, {"last": "categorical"}).kind == "binary"
 
@@ -290,10 +290,10 @@ LARGE_IDS = {
 
 
 @pytest.mark.parametrize("form", LARGE_IDS)
-@pytest.mark.parametrize("is_holed", [False, True])
-def test_large_whole_numbers_are_different_categories(form, is_holed):
+@pytest.mark.parametrize("is_incomplete", [False, True])
+def test_large_whole_numbers_are_different_categories(form, is_incomplete):
     ids = [2**53 + place for place in (0, 1, 2, 1)] * (N // 4)
-    ids[0] = None if is_holed and form != "int64" else ids[0]
+    ids[0] = None if is_incomplete and form != "int64" else ids[0]
     columns = described(LARGE_IDS[form](ids), {0: "categorical"})
     assert columns.columns[0].categories == tuple(2**53 + place for place in (0, 1, 2))
     expected = [np.nan if value is None else value - 2**53 for value in ids]
@@ -345,7 +345,7 @@ def test_where_all_say_no_some_could_have_said_yes():
 
 CODES = {
     "code": LARGE % 3 + 1,
-    "holed": np.where(LARGE % 4, LARGE % 4, np.nan),
+    "incomplete": np.where(LARGE % 4, LARGE % 4, np.nan),
     "below": LARGE % 3 - 1,
     "rate": LARGE % 3 / 3,
     "many": LARGE,
@@ -359,10 +359,10 @@ def test_one_warning_names_numbers_that_may_be_codes(n_batches):
         columns = reduce(add, parts).checked()
     (note,) = columns.notes
     assert [str(warning.message) for warning in caught] == [note]
-    assert "'code', 'holed', 'below'. Classes can" in note
+    assert "'code', 'incomplete', 'below'. Classes can" in note
     assert "columns={'code': 'categorical'}" in note
     # What the user has said is not doubtful, nor are few values of few rows.
-    assert described(frame(**CODES), {("code", "holed", "below"): "numeric"}).notes == ()
+    assert described(frame(**CODES), {("code", "incomplete", "below"): "numeric"}).notes == ()
     assert described(frame(**CODES)[:12]).notes == ()
 
 
@@ -423,7 +423,7 @@ ERRORS = {
         "for column 'lost', but X has no such column. Its 2 columns are 'size'",
     ),
     "out of range": ({}, {2: "count"}, "for column 2, but X has no such"),
-    "no kind": ({}, {"sex": "word"}, "The kind of .* 'sex' must be one of 'numeric', .* got 'word'"),
+    "no kind": ({}, {"sex": "word"}, "The type of .* 'sex' must be one of 'numeric', .* got 'word'"),
     "no dict": ({}, ["sex"], r"must be 'auto' or a dict .* got \['sex'\]"),
     "nothing left": ({}, {(0, 1): "ignore"}, "All 2 columns of X are ignored"),
     "words": (

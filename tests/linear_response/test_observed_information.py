@@ -14,7 +14,7 @@ from sklearn_lrvb.linear_response.solvers import (
     MatrixFreeInformation,
     PrimalInformation,
     information_from_arrays,
-    sums_of_sweeps,
+    sums_of_iterations,
 )
 
 SIZE = 12
@@ -302,26 +302,26 @@ def test_newton_step_ascends_where_the_information_is_indefinite(complete, solve
 
 @pytest.mark.parametrize("solver", ["primal", "dual", "dual_low_rank", "dual_and_diagonal"])
 @pytest.mark.parametrize("share", [1.5, 30.0])
-def test_an_indefinite_newton_step_goes_where_sweeps_go(complete, solver, share):
+def test_an_indefinite_newton_step_goes_where_iterations_go(complete, solver, share):
     missing, gradient = missing_root(complete, solver, share), np.random.default_rng(3).normal(size=SIZE)
     root = complete.times_root(np.eye(SIZE))
     values, vectors = np.linalg.eigh(np.eye(SIZE) - root.T @ missing @ missing.T @ root)
     assert values[0] < 0
-    scaled = vectors @ (sums_of_sweeps(values) * (vectors.T @ root.T @ gradient))
+    scaled = vectors @ (sums_of_iterations(values) * (vectors.T @ root.T @ gradient))
     step, decrement, _ = information_of(complete, solver, missing).newton_step(gradient)
     np.testing.assert_allclose(step, np.linalg.solve(root.T, scaled), rtol=1e-9)
     assert decrement == pytest.approx(np.sqrt(gradient @ root @ scaled))
 
 
-def test_sums_of_sweeps_are_sums_over_sweeps():
-    # With this eigenvalue two sweeps let the fastest direction grow threefold.
+def test_sums_of_iterations_are_sums_over_iterations():
+    # With this eigenvalue two iterations let the fastest direction grow threefold.
     smallest = 1.0 - np.sqrt(3.0)
     eigenvalues = np.array([smallest, -0.3, -1e-17, 0.0, 0.4, 1.0])
-    np.testing.assert_allclose(sums_of_sweeps(eigenvalues), 1.0 + (1.0 - eigenvalues), rtol=1e-12)
-    # Where one sweep lets it grow by more, the sum has one term.
-    np.testing.assert_allclose(sums_of_sweeps(np.array([-30.0, 0.2, 1.0])), 1.0, rtol=1e-12)
-    # Where the approximations of the eigenvalues miss the negative one, there are some 1,000 sweeps.
-    sums = sums_of_sweeps(np.array([1e-12, 0.25, 1.0]))
+    np.testing.assert_allclose(sums_of_iterations(eigenvalues), 1.0 + (1.0 - eigenvalues), rtol=1e-12)
+    # Where one iteration lets it grow by more, the sum has one term.
+    np.testing.assert_allclose(sums_of_iterations(np.array([-30.0, 0.2, 1.0])), 1.0, rtol=1e-12)
+    # Where the approximations of the eigenvalues miss the negative one, there are some 1,000 iterations.
+    sums = sums_of_iterations(np.array([1e-12, 0.25, 1.0]))
     np.testing.assert_allclose(sums, [np.log(3.0) / np.log1p(1e-3), 4.0, 1.0], rtol=1e-9)
 
 
@@ -519,11 +519,11 @@ def test_indefinite_steps_are_bounded(complete, smallest):
         directions = rotation[:, :2]
         gradient = complete.solve_root_transposed(directions.sum(axis=1, keepdims=True))[:, 0]
         step, decrement, _ = information.newton_step(gradient)
-        n_sweeps = np.log(3.0) / np.log1p(max(-smallest, 1e-3))
-        growth = np.expm1(n_sweeps * np.log1p(-smallest)) / -smallest
-        lengths = directions @ np.array([[growth], [n_sweeps]])
+        n_iterations = np.log(3.0) / np.log1p(max(-smallest, 1e-3))
+        growth = np.expm1(n_iterations * np.log1p(-smallest)) / -smallest
+        lengths = directions @ np.array([[growth], [n_iterations]])
         np.testing.assert_allclose(step, complete.solve_root_transposed(lengths)[:, 0], rtol=1e-4)
-        assert decrement == pytest.approx(np.sqrt(n_sweeps + growth), rel=1e-4)
+        assert decrement == pytest.approx(np.sqrt(n_iterations + growth), rel=1e-4)
 
 
 @pytest.mark.slow

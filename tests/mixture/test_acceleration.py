@@ -25,15 +25,15 @@ from sklearn_lrvb.mixture.e_step import e_step
 def test_statistics_are_what_a_step_takes(model):
     goal = posterior_of(fitted(model))
     start = mixture(model, init_params=0.9 * np.eye(2)[np.arange(240) // 160] + 0.05, max_iter=0)
-    frame = posterior_of(start.fit(overlapping()))
-    there = frame.after_step(frame.difference(goal))
+    reference = posterior_of(start.fit(overlapping()))
+    there = reference.after_step(reference.difference(goal))
     np.testing.assert_allclose(there.counts, goal.counts, rtol=1e-11)
     np.testing.assert_allclose(there.centred_means, goal.centred_means, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(there.covariance_cholesky, goal.covariance_cholesky, rtol=1e-9, atol=1e-11)
-    np.testing.assert_allclose(frame.difference(frame), 0, atol=1e-9)
+    np.testing.assert_allclose(reference.difference(reference), 0, atol=1e-9)
 
 
-def test_proposals_get_further_than_as_many_sweeps():
+def test_proposals_get_further_than_as_many_iterations():
     X = three_blobs()
     with pytest.warns(UserWarning, match="did not converge"):
         begun = mixture({}, 3, solver="coordinate_ascent", max_iter=8, tol=0.0).fit(X)
@@ -86,7 +86,7 @@ def test_steps_to_go_follow_the_rate():
     assert acceleration.has_stalled()
 
 
-def test_newton_is_bought_where_sweeps_have_cost_half_as_much_and_more_is_foreseen():
+def test_newton_is_bought_where_iterations_have_cost_half_as_much_and_more_is_foreseen():
     slow, fast = Acceleration(), Acceleration()
     for number in range(8):
         slow.record(0.7**number)
@@ -100,7 +100,7 @@ def test_newton_is_bought_where_sweeps_have_cost_half_as_much_and_more_is_forese
 # What makes the fit fast: counts of steps on the problems that the benchmarks time.
 
 STEPS = {
-    # rows, most steps of the default, least of plain sweeps to a gain of 1e-8
+    # rows, most steps of the default, least of plain iterations to a gain of 1e-8
     "plane-equal": (4000, 55, 1500),
     "plane-unequal": (4000, 20, 300),
     "plane": (4000, 14, 120),
@@ -122,8 +122,8 @@ def test_steps_on_the_problems_of_the_benchmarks(name):
     newton = LRVBGaussianMixture(**shared, random_state=0, max_iter=most).fit(X)
     assert newton.converged_
     assert newton_decrement(newton) < 1e-6
-    sweeps = LRVBGaussianMixture(
+    iterations = LRVBGaussianMixture(
         **shared, random_state=0, solver="coordinate_ascent", tol=1e-8, max_iter=20_000
     ).fit(X)
-    assert sweeps.n_iter_ > least
-    assert newton.lower_bound_ > sweeps.lower_bound_ - 1e-3
+    assert iterations.n_iter_ > least
+    assert newton.lower_bound_ > iterations.lower_bound_ - 1e-3

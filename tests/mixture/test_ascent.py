@@ -59,11 +59,11 @@ def test_lower_bound_never_falls(model, way):
 
 @some_models
 def test_newton_and_coordinate_ascent_meet(model):
-    sweeps = mixture(model, solver="coordinate_ascent", tol=1e-12, max_iter=20_000).fit(overlapping())
+    iterations = mixture(model, solver="coordinate_ascent", tol=1e-12, max_iter=20_000).fit(overlapping())
     newton_fit = fitted(model)
-    distance = np.abs(sweeps.posterior_mean_ - newton_fit.posterior_mean_) / newton_fit.posterior_std_
+    distance = np.abs(iterations.posterior_mean_ - newton_fit.posterior_mean_) / newton_fit.posterior_std_
     assert distance.max() < 1e-4
-    assert newton_fit.n_iter_ < sweeps.n_iter_ / 2
+    assert newton_fit.n_iter_ < iterations.n_iter_ / 2
 
 
 @models_in_turn(few_of(MODELS), "information", INFORMATION)
@@ -101,16 +101,16 @@ def test_decrement_is_the_distance_in_standard_deviations_and_its_half_square_th
 
 @pytest.mark.slow
 def test_iteration_counts_of_a_hard_problem():
-    # two clouds 1.5 sd apart: sweeps need hundreds of steps
+    # two clouds 1.5 sd apart: iterations need hundreds of steps
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 2))
     X[:2000, 0] += 1.5
     X[:2000, 1] *= 0.7
     estimator = mixture(MODELS[0], tol=1e-3).fit(X)
     assert estimator.n_iter_ <= 25
-    sweeps = mixture(MODELS[0], tol=1e-9, solver="coordinate_ascent").fit(X)
-    assert sweeps.n_iter_ > 300
-    distance = np.abs(sweeps.posterior_mean_ - estimator.posterior_mean_) / estimator.posterior_std_
+    iterations = mixture(MODELS[0], tol=1e-9, solver="coordinate_ascent").fit(X)
+    assert iterations.n_iter_ > 300
+    distance = np.abs(iterations.posterior_mean_ - estimator.posterior_mean_) / estimator.posterior_std_
     assert distance.max() < 0.01
 
 
@@ -154,7 +154,7 @@ def test_a_flat_ridge_is_not_taken_for_the_optimum():
 
 
 @pytest.mark.slow
-def test_newton_fits_under_the_flat_prior_where_sweeps_do():
+def test_newton_fits_under_the_flat_prior_where_iterations_do():
     # the bound is unbounded as a component empties: larger steps must not run up there
     rng = np.random.default_rng(1)
     X = rng.normal(size=(600, 2)) + 0.8 * rng.normal(size=(3, 2))[rng.integers(3, size=600)]
@@ -250,7 +250,7 @@ def test_negative_curvature_at_the_end_is_no_optimum(information, offset, monkey
     assert estimator.posterior_std_.min() > 0
 
 
-def test_sweeps_end_at_a_saddle_and_it_is_named(monkeypatch):
+def test_iterations_end_at_a_saddle_and_it_is_named(monkeypatch):
     estimator = mixture(start_at_a_saddle(monkeypatch), solver="coordinate_ascent").fit(overlapping())
     with pytest.raises(
         ValueError, match=r"smallest eigenvalue .* is -.*, mostly in the \w+ of components 0 and 1"

@@ -28,8 +28,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import BayesianGaussianMixture
 
 from sklearn_lrvb import LRVBGaussianMixture
+from sklearn_lrvb.gaussian.e_step.coordinates import OwnCoordinates
 from sklearn_lrvb.gaussian.e_step.first_m_step import posterior_from_responsibilities
-from sklearn_lrvb.gaussian.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian.fitting.component_statistics import ComponentStatistics
 from sklearn_lrvb.mixture.ascent import Ascent
 from sklearn_lrvb.mixture.e_step import e_step
@@ -55,7 +55,7 @@ def surplus(model, moves, X, n_components=10, **parameters):
 # What a pass over the rows tells.
 
 
-def state(model, weighted=False, n_components=5, n_sweeps=3):
+def state(model, weighted=False, n_components=5, n_iterations=3):
     """A fit on its way, from responsibilities at random."""
     X = three_blobs(200)
     rng = np.random.default_rng(1)
@@ -64,8 +64,8 @@ def state(model, weighted=False, n_components=5, n_sweeps=3):
     start = posterior_from_responsibilities(rows, prior, rng.dirichlet(np.full(n_components, 0.5), len(X)))
     ascent = Ascent(rows, 1e-3, 100)
     fit = ascent.start_at(start)
-    for _ in range(n_sweeps):
-        fit = ascent._sweep(fit)
+    for _ in range(n_iterations):
+        fit = ascent._iterated_once(fit)
     return rows, fit
 
 
@@ -76,7 +76,7 @@ def test_sums_over_assignments_are_their_definitions(model, weighted):
     pairs, deleted = np.array([[0, 3], [4, 1]]), np.array([2, 4])
     sums = assignment_sums(rows, fit.posterior, pairs, deleted)
     block = rows.block(slice(0, rows.n_samples))
-    r, w = expect(OwnFrames(fit.posterior), block).responsibilities, block.counts
+    r, w = expect(OwnCoordinates(fit.posterior), block).responsibilities, block.counts
     for (k, l), found in zip(pairs, sums.entropy_losses, strict=True):
         share = r[k] / (r[k] + r[l])
         binary = -share * np.log(share) - (1 - share) * np.log1p(-share)
@@ -90,15 +90,15 @@ def test_sums_over_assignments_are_their_definitions(model, weighted):
 
 
 @catalogue
-@pytest.mark.parametrize(("weighted", "n_sweeps"), [(False, 1), (True, 30)])
-def test_a_deletion_gains_what_it_promises(model, weighted, n_sweeps):
-    rows, fit = state(model, weighted, n_sweeps=n_sweeps)
+@pytest.mark.parametrize(("weighted", "n_iterations"), [(False, 1), (True, 30)])
+def test_a_deletion_gains_what_it_promises(model, weighted, n_iterations):
+    rows, fit = state(model, weighted, n_iterations=n_iterations)
     proposals, weights = MoveProposals(rows, fit), fit.posterior.prior.weights
     components = np.arange(5)
     sums = assignment_sums(rows, fit.posterior, np.zeros((0, 2), dtype=int), components)
     counts = fit.e_step_result.moments.counts + sums.taken_over
     counts[components, components] = 0.0
-    promised = sums.log_kept + proposals.divergence_saved + proposals.changes_of_weights(counts)
+    promised = proposals.deletion_gains(components, sums.log_kept, sums.taken_over)
     for k in components:
         without = ComponentStatistics(fit.posterior).emptied(k)
         posterior = without.m_step(e_step(rows, without, without=k).moments)
@@ -109,8 +109,8 @@ def test_a_deletion_gains_what_it_promises(model, weighted, n_sweeps):
 
 
 @catalogue
-def test_the_sweep_confirms_every_proposal(model):
-    rows, fit = state(model, n_components=7, n_sweeps=15)
+def test_the_iteration_confirms_every_proposal(model):
+    rows, fit = state(model, n_components=7, n_iterations=15)
     proposals = list(Moves().proposals(rows, fit, at_fixed_point=True))
     assert proposals
     for move in proposals:
@@ -144,15 +144,15 @@ class OfGivenPosteriors(Moves):
 def test_a_degenerate_move_does_not_hide_those_after_it():
     rows, fit = state(PROPER[0])
     ascent = Ascent(rows, 1e-3, 100, moves=OfGivenPosteriors())
-    void, sweep = Move("void", None), Move("sweep", fit.next_posterior)
-    assert ascent._first_risen(fit, [void, sweep, void]).posterior is fit.next_posterior
-    assert ascent._first_risen(fit, [void, void]) is None
+    void, iteration = Move("void", None), Move("iteration", fit.next_posterior)
+    assert ascent._first_that_gains(fit, [void, iteration, void]).posterior is fit.next_posterior
+    assert ascent._first_that_gains(fit, [void, void]) is None
 
     def nothing_to_propose():
         raise DegenerateComponentError("no state")
         yield
 
-    assert ascent._first_risen(fit, nothing_to_propose()) is None
+    assert ascent._first_that_gains(fit, nothing_to_propose()) is None
 
 
 def test_a_degenerate_deletion_does_not_hide_the_moves_after_it(monkeypatch):
@@ -162,7 +162,7 @@ def test_a_degenerate_deletion_does_not_hide_the_moves_after_it(monkeypatch):
     def refused(posterior, moments):
         raise DegenerateComponentError("no posterior")
 
-    rows, fit = state(STICKS, n_components=7, n_sweeps=30)
+    rows, fit = state(STICKS, n_components=7, n_iterations=30)
     none = np.zeros((0, 2), dtype=int), np.zeros(0)
     monkeypatch.setattr(MoveProposals, "_promising_pairs", lambda self: none)
     assert names(fit) == ["deleted", "sorted", "merged"]
@@ -171,7 +171,7 @@ def test_a_degenerate_deletion_does_not_hide_the_moves_after_it(monkeypatch):
 
 
 def test_merges_of_two_empty_components_are_not_looked_at(monkeypatch):
-    rows, fit = state(STICKS, n_components=60, n_sweeps=30)
+    rows, fit = state(STICKS, n_components=60, n_iterations=30)
     full = occupied(fit.next_posterior.counts)
     assert 1 < np.count_nonzero(full) < 20
     known, seen = ComponentStatistics.merge_gains, []
@@ -411,7 +411,7 @@ def stacked():
         ("dirichlet_distribution", 1.0, 0),
     ],
 )
-def test_moves_are_no_worse_than_sweeps_on_stacked_gaussians(weights, concentration, seed):
+def test_moves_are_no_worse_than_iterations_on_stacked_gaussians(weights, concentration, seed):
     # components on their way out used to mislead larger steps here
     X = stacked()
     model = {
@@ -422,9 +422,11 @@ def test_moves_are_no_worse_than_sweeps_on_stacked_gaussians(weights, concentrat
         "reg_covar": 0.0,
     }
     parameters = {"n_components": 6, "random_state": seed, **model}
-    sweeps = LRVBGaussianMixture(solver="coordinate_ascent", tol=1e-9, max_iter=20_000, **parameters).fit(X)
+    iterations = LRVBGaussianMixture(solver="coordinate_ascent", tol=1e-9, max_iter=20_000, **parameters).fit(
+        X
+    )
     ours = LRVBGaussianMixture(max_iter=1000, **parameters).fit(X)
-    assert ours.lower_bound_ > sweeps.lower_bound_ - 1e-3
+    assert ours.lower_bound_ > iterations.lower_bound_ - 1e-3
 
 
 def test_all_components_may_be_one_where_no_two_should_be():
@@ -447,7 +449,7 @@ def test_all_components_may_be_one_where_no_two_should_be():
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"solver": "coordinate_ascent"}, "sweeps alone"),
+        ({"solver": "coordinate_ascent"}, "iterations alone"),
         ({"prior": "flat"}, "no posterior under prior='flat'"),
         ({"init_params": np.eye(3)[np.arange(300) % 3]}, "init_params is an array of responsibilities"),
         ({"warm_start": True}, "warm_start=True keeps"),

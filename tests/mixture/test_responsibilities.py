@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from catalogue import COVARIANCE_TYPES, mixture, posterior_of, rows_of, three_blobs
 
-from sklearn_lrvb.gaussian.e_step.frames import CommonFrame, OwnFrames
+from sklearn_lrvb.gaussian.e_step.coordinates import CommonCoordinates, OwnCoordinates
 from sklearn_lrvb.mixture.prediction import (
     most_probable_components,
     responsibilities_of_rows,
@@ -55,21 +55,21 @@ def test_centred_changes_keep_their_digits_where_a_row_is_almost_certain(size):
     np.testing.assert_allclose(centred_on_average(changes, responsibilities)[0], expected, rtol=1e-14)
 
 
-@pytest.mark.parametrize("frames", [OwnFrames, CommonFrame])
+@pytest.mark.parametrize("coordinates", [OwnCoordinates, CommonCoordinates])
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
-def test_the_e_step_of_a_block_in_any_frames(covariance_type, frames):
+def test_the_e_step_of_a_block_in_any_coordinates(covariance_type, coordinates):
     X = three_blobs()
     estimator = mixture({"covariance_type": covariance_type}, 3).fit(X)
     rows, posterior = rows_of(estimator, X), posterior_of(estimator)
     block = rows.block(slice(0, 300))
-    whole = expect(frames(posterior), block)
+    whole = expect(coordinates(posterior), block)
     log_densities = whole.log_densities
     np.testing.assert_allclose(whole.log_normalizer, np.log(np.exp(log_densities).sum(axis=0)), rtol=1e-12)
     np.testing.assert_allclose(
         whole.responsibilities, np.exp(log_densities - whole.log_normalizer), rtol=1e-12, atol=1e-99
     )
 
-    without = expect(frames(posterior), block, without=1)
+    without = expect(coordinates(posterior), block, without=1)
     others = np.exp(log_densities[[0, 2]])
     np.testing.assert_allclose(without.responsibilities[[0, 2]], others / others.sum(axis=0), rtol=1e-12)
     assert without.responsibilities[1].max() < 1e-99

@@ -20,7 +20,7 @@ from sklearn_lrvb.mixture.multi_start import MultiStart
 
 @dataclass(frozen=True)
 class Bound:
-    """All that the race knows of a fit."""
+    """All that the multi-start search knows of a fit."""
 
     number: int
     lower_bound: float
@@ -58,47 +58,51 @@ class FakeAscent:
         return Bound(number, bound)
 
 
-def race(tried, ends, accelerated=True):
+def multi_start(tried, ends, accelerated=True):
     ascent = FakeAscent(tried, ends)
     starts = [lambda ascent, number=number: ascent.start_at(number) for number in range(len(ends))]
-    race = MultiStart(ascent, accelerated, Progress(Lines(0, 1), NO_TASK))
-    best = race.best(starts)
-    assert race.optima == {number: Bound(number, ends[number]) for number in race.optima}
+    multi_start = MultiStart(ascent, accelerated, Progress(Lines(0, 1), NO_TASK))
+    best = multi_start.best(starts)
+    assert multi_start.optima == {number: Bound(number, ends[number]) for number in multi_start.optima}
     return ascent, best
 
 
 def test_the_first_and_the_better_half_of_the_others_are_finished():
-    ascent, best = race(tried=[None, 10.0, 50.0, 30.0, 20.0, 40.0], ends=[0.0, 90.0, 60.0, 70.0, 80.0, 50.0])
+    ascent, best = multi_start(
+        tried=[None, 10.0, 50.0, 30.0, 20.0, 40.0], ends=[0.0, 90.0, 60.0, 70.0, 80.0, 50.0]
+    )
     assert ascent.finished == [0, 2, 5, 3]
     assert best == Bound(3, 70.0)
 
 
 def test_starts_near_the_best_are_finished_too():
-    ascent, best = race(tried=[None, 50.0, 41.0, 39.0, 38.0], ends=[10.0, 50.0, 48.0, 52.0, 53.0])
+    ascent, best = multi_start(tried=[None, 50.0, 41.0, 39.0, 38.0], ends=[10.0, 50.0, 48.0, 52.0, 53.0])
     assert ascent.finished == [0, 1, 2]
     assert best == Bound(1, 50.0)
-    ascent, best = race(tried=[None, 50.0, 41.0, 40.5, 40.0], ends=[10.0, 50.0, 48.0, 52.0, 53.0])
+    ascent, best = multi_start(tried=[None, 50.0, 41.0, 40.5, 40.0], ends=[10.0, 50.0, 48.0, 52.0, 53.0])
     assert ascent.finished == [0, 1, 2, 3]
     assert best == Bound(3, 52.0)
 
 
 def test_one_start_is_not_tried():
-    ascent, best = race(tried=[None], ends=[1.0])
+    ascent, best = multi_start(tried=[None], ends=[1.0])
     assert (ascent.finished, best) == ([0], Bound(0, 1.0))
 
 
-def test_all_starts_of_plain_sweeps_are_finished():
-    ascent, best = race(tried=[None] * 4, ends=[1.0, 2.0, 4.0, 3.0], accelerated=False)
+def test_all_starts_of_plain_iterations_are_finished():
+    ascent, best = multi_start(tried=[None] * 4, ends=[1.0, 2.0, 4.0, 3.0], accelerated=False)
     assert sorted(ascent.finished) == [0, 1, 2, 3]
     assert best == Bound(2, 4.0)
 
 
 def test_failures_are_made_up_for():
-    ascent, best = race(tried=[None, 30.0, None, 20.0, 10.0, 0.0], ends=[None, None, 0.0, 50.0, 60.0, 40.0])
+    ascent, best = multi_start(
+        tried=[None, 30.0, None, 20.0, 10.0, 0.0], ends=[None, None, 0.0, 50.0, 60.0, 40.0]
+    )
     assert ascent.finished == [0, 1, 3, 4, 5]
     assert best == Bound(4, 60.0)
     with pytest.raises(DegenerateComponentError, match="start 1"):
-        race(tried=[None, 3.0, None], ends=[None, None, None])
+        multi_start(tried=[None, 3.0, None], ends=[None, None, None])
 
 
 @pytest.mark.slow
@@ -109,7 +113,7 @@ def test_failures_are_made_up_for():
         ("full", "random", "newton", None),
         ("tied", "kmeans", "newton", "auto"),
         ("tied", "random", "newton", None),
-        ("diag", "random", "coordinate_ascent", "auto"),  # Sweeps alone make no moves.
+        ("diag", "random", "coordinate_ascent", "auto"),  # Iterations alone make no moves.
         ("spherical", "kmeans", "newton", None),
     ],
 )
@@ -191,18 +195,18 @@ def test_further_starts_bring_sticks_into_their_best_order():
         assert n_init == 2 or n_sorted < 6
 
 
-def holed(X):
+def incomplete(X):
     return np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
 
 
 CASES = {
-    "holes": (holed, {}),
+    "missing": (incomplete, {}),
     "batches": (lambda X: [X[:90], X[90:]], {}),
     "constant": (lambda X: np.column_stack([X, np.full(len(X), 0.1)]), {}),  # A constant column.
     # Fewer rows than columns.
     "wide": (lambda X: X[:12] @ np.random.default_rng(0).normal(size=(3, 20)), {}),
     "flat": (lambda X: X, {"prior": "flat"}),
-    "sweeps": (lambda X: X, {"solver": "coordinate_ascent", "max_iter": 3000}),
+    "iterations": (lambda X: X, {"solver": "coordinate_ascent", "max_iter": 3000}),
     "one component": (lambda X: X, {"n_components": 1}),
 }
 

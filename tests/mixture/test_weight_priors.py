@@ -11,7 +11,7 @@ from sklearn_lrvb.mixture.weight_priors import (
     WEIGHT_PRIORS,
     DirichletWeights,
     StickBreakingWeights,
-    WeightsWithBackground,
+    WeightsWithNoise,
 )
 
 COUNTS = np.array([30.0, 4.5, 0.2, 12.0])
@@ -134,7 +134,7 @@ def test_divergence_is_that_of_the_counts(name):
 @pytest.mark.parametrize("noise", [False, True])
 def test_log_shares_against_draws(concentration, noise):
     prior, rng = StickBreakingWeights(concentration, 3), np.random.default_rng(0)
-    prior = WeightsWithBackground(prior) if noise else prior
+    prior = WeightsWithNoise(prior) if noise else prior
     counts = np.array([30.0, 4.5, 8.0, 12.0])[: 3 + noise]
     stick, rest = prior.sticks(counts)
     v = rng.beta(stick, rest, size=(200_000, len(stick)))

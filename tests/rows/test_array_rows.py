@@ -3,6 +3,7 @@
 import functools
 import math
 import operator
+import pickle
 import threading
 
 import numpy as np
@@ -55,6 +56,28 @@ def test_blocks_are_contiguous_over_rows(X):
     assert block.rows.shape == (3, 10)
     assert block.rows.flags.c_contiguous
     assert (block.start, block.stop, block.n_rows) == (10, 20, 10)
+
+
+def test_few_rows_are_centred_once_for_all_passes(X):
+    rows = ArrayRows(X, np.full(3, 1e4)).centred_once()
+    (first,), (second,) = rows.map(itself), rows.map(itself)
+    assert second is first
+    with pytest.raises(ValueError, match="read-only"):
+        first.rows[0, 0] = 1.0
+    np.testing.assert_array_equal(first.with_one[0], 1.0)
+    np.testing.assert_array_equal(first.with_one[1:], first.rows)
+    # Other weights and another origin have blocks of their own, and a pickle has none.
+    (weighted,), (moved,) = rows.reweighted(np.arange(1000.0)).map(itself), rows.around_mean().map(itself)
+    np.testing.assert_array_equal(weighted.counts, np.arange(1000.0))
+    np.testing.assert_allclose(moved.rows.mean(axis=1), 0.0, atol=1e-12)
+    assert len(pickle.dumps(rows)) < X.nbytes + 2_000
+
+
+@pytest.mark.parametrize(("n_rows", "keeps"), [(1000, False), (9_000, True)])
+def test_rows_are_not_kept_unasked_nor_if_they_are_many(n_rows, keeps):
+    rows, everything = ArrayRows(np.zeros((n_rows, 5)), np.zeros(5)), slice(0, n_rows)
+    rows = rows.centred_once() if keeps else rows
+    assert rows.block(everything) is not rows.block(everything)
 
 
 @pytest.mark.parametrize("weights", [None, np.array([0.5, 2.0])])

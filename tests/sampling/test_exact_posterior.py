@@ -29,19 +29,11 @@ from sampling_problems import (
 from scipy import stats
 from scipy.special import logsumexp
 
-from sklearn_lrvb.gaussian.posterior.variational_posterior import Moments
-from sklearn_lrvb.gaussian.sampling.likelihood import (
-    complete_moments,
-)
-from sklearn_lrvb.gaussian.sampling.parameters import conditional_draws
 from sklearn_lrvb.sampling import labels
 from sklearn_lrvb.sampling.chains import N_CHAINS, Scans
 from sklearn_lrvb.sampling.exact import ExactPosterior
 from sklearn_lrvb.sampling.importance import ImportanceWeights
 from sklearn_lrvb.sampling.labels import are_in_order, evidence_of_all_copies
-from sklearn_lrvb.sampling.likelihood import (
-    moments_of_random_assignments,
-)
 
 proper = pytest.mark.parametrize("model", few_of(PROPER), ids=model_id)
 normal = pytest.mark.parametrize("model", few_of(NORMAL), ids=model_id)
@@ -271,10 +263,7 @@ def moved_by_gibbs(case, draws):
     """Means of the parameters of draws, in the mode of the fit, after thirty further Gibbs steps."""
     sampler, generator = case.sampler, np.random.default_rng(2)
     for seed in range(30):
-        sums = moments_of_random_assignments(case.rows, sampler.parameters(draws), seed)
-        draws = conditional_draws(
-            sampler.posterior, complete_moments(sampler.posterior, sums), draws.log_tails, generator
-        )
+        draws, _ = sampler.parameters(draws).given_random_assignments(case.rows, seed, generator)
     parameters, is_away = labels.in_mode(sampler.parameters(draws), sampler.uncertainty)
     return np.concatenate([parameters.flat(target)[~is_away].mean(axis=0) for target in THETA])
 
@@ -314,31 +303,11 @@ def test_a_start_without_any_density_ends(monkeypatch):
 def test_parameters_given_assignments_are_those_of_complete_data(model):
     # one component: all rows are assigned, and the posterior is known
     case = problem(model, 1, 30)
-    posterior = case.sampler.posterior
-    structure = posterior.structure
     n_draws = 4000
-    counts = np.full((n_draws, 1), 30.0)
-    own = posterior.with_prior(
-        Moments(
-            np.full(1, 30.0),
-            np.zeros((1, 2)),
-            structure.second_moments(
-                structure.whiten(posterior.whiteners, posterior.centred_means, (case.X - case.rows.origin).T),
-                np.ones((1, 30)),
-            ),
-        )
-    )
-    first = structure.whiten(posterior.whiteners, posterior.centred_means, (case.X - case.rows.origin).T).sum(
-        axis=2
-    )
-    moments = Moments(
-        counts,
-        np.repeat((own.first + first)[None], n_draws, axis=0),
-        np.repeat(own.second[None], n_draws, axis=0),
-    )
-    drawn = case.sampler.parameters(
-        conditional_draws(posterior, moments, np.zeros((n_draws, 0)), np.random.default_rng(0))
-    )
+    start = case.sampler.draws(n_draws, np.random.RandomState(1))
+    draws, counts = start.given_random_assignments(case.rows, 0, np.random.default_rng(0))
+    np.testing.assert_array_equal(counts, 30.0)
+    drawn = case.sampler.parameters(draws)
     exact = case.sampler.draws(n_draws, np.random.RandomState(0))  # of one component
     for target in THETA:
         for one, other in zip(drawn.flat(target).T, exact.flat(target).T, strict=True):

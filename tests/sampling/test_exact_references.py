@@ -23,9 +23,9 @@ REFERENCES = json.loads(LINES)
 
 
 def table(
-    load, columns=slice(None), rows=(None,), target=False, scale=False, axes=None, holes=None, weights=None
+    load, columns=slice(None), rows=(None,), target=False, scale=False, axes=None, missing=None, weights=None
 ):
-    """Rows and their weights: some columns, scaled ones, principal axes, or with holes, of a table."""
+    """Rows and their weights: some columns, scaled ones, principal axes, or incomplete ones, of a table."""
     loaded = getattr(datasets, f"load_{load}")()
     X = np.column_stack([loaded.data, loaded.target]) if target else np.array(loaded.data, dtype=float)
     X = X[slice(*rows)][:, columns]
@@ -35,11 +35,11 @@ def table(
         X = X - X.mean(axis=0)
         principal = np.linalg.svd(X, full_matrices=False)[2][:axes]
         X = X @ (principal * np.sign(principal[np.arange(axes), np.abs(principal).argmax(axis=1)])[:, None]).T
-    if holes is not None:
-        share, seed = holes
-        hidden = np.random.RandomState(seed).random_sample(X.shape) < share
-        hidden[hidden.all(axis=1), 0] = False
-        X[hidden] = np.nan
+    if missing is not None:
+        share, seed = missing
+        is_missing = np.random.RandomState(seed).random_sample(X.shape) < share
+        is_missing[is_missing.all(axis=1), 0] = False
+        X[is_missing] = np.nan
     if weights is None:
         return X, None
     largest, seed = weights

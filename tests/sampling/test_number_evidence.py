@@ -8,15 +8,8 @@ from exact_evidence import Prior, clusters, log_evidence_by_number, log_evidence
 from scipy.special import logsumexp
 
 from sklearn_lrvb import number_of_clusters
-from sklearn_lrvb.sampling.number_evidence import (
-    Visits,
-    bridged,
-    evidence_by_bridge,
-    joined,
-    log_prior_factor,
-    optimum_evidence,
-    run,
-)
+from sklearn_lrvb.sampling.number_evidence import Visits, joined, log_prior_factor, run
+from sklearn_lrvb.sampling.optimum_evidence import bridged, evidence_by_bridge, optimum_evidence
 from sklearn_lrvb.sampling.sampler import PosteriorSampler
 
 

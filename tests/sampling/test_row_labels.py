@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from catalogue import fitted, overlapping, posterior_of, rows_of, set_sizes
-from holed_rows import fitted as fitted_to_holes
-from holed_rows import holed
+from incomplete_rows import fitted as fitted_to_missing_values
+from incomplete_rows import incomplete
 from scipy.special import softmax
 from scipy.stats import multivariate_normal
 
@@ -33,11 +33,11 @@ def probabilities(estimator, X):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("has_holes", [False, True])
-def test_labels_are_drawn_as_often_as_they_are_probable(has_holes):
-    X = (holed() if has_holes else overlapping(60)).copy()
-    X[0] = np.where(has_holes, np.nan, X[0])  # A row without any value has the components' weights.
-    estimator = (fitted_to_holes if has_holes else fitted)({"reg_covar": 0.0}, 3)
+@pytest.mark.parametrize("has_missing", [False, True])
+def test_labels_are_drawn_as_often_as_they_are_probable(has_missing):
+    X = (incomplete() if has_missing else overlapping(60)).copy()
+    X[0] = np.where(has_missing, np.nan, X[0])  # A row without any value has the components' weights.
+    estimator = (fitted_to_missing_values if has_missing else fitted)({"reg_covar": 0.0}, 3)
     labels = label_draws(rows_of(estimator, X), [repeated(estimator, 2000)], seed=0)
     frequencies = np.array([(labels == k).mean(axis=0) for k in range(3)]).T
     expected = probabilities(estimator, X)
@@ -48,10 +48,10 @@ def test_labels_are_drawn_as_often_as_they_are_probable(has_holes):
     assert np.abs(np.triu(correlations, 1)).max() < 5.0 / np.sqrt(2000)
 
 
-@pytest.mark.parametrize("has_holes", [False, True])
-def test_labels_depend_on_the_row_and_the_draw_alone(has_holes, monkeypatch):
-    X = holed() if has_holes else overlapping(60)
-    estimator = (fitted_to_holes if has_holes else fitted)({}, 2)
+@pytest.mark.parametrize("has_missing", [False, True])
+def test_labels_depend_on_the_row_and_the_draw_alone(has_missing, monkeypatch):
+    X = incomplete() if has_missing else overlapping(60)
+    estimator = (fitted_to_missing_values if has_missing else fitted)({}, 2)
     rows, sources = rows_of(estimator, X), [repeated(estimator, 50), repeated(estimator, 7)]
     labels = label_draws(rows, sources, seed=3)
     assert labels.shape == (57, len(X)) and labels.dtype == np.int8

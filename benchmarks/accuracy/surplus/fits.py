@@ -1,10 +1,10 @@
 """Fits of mixtures with more components than clusters, by our moves and without, and by scikit-learn.
 
-Every problem is fitted from the same start by sweeps, acceleration and Newton steps alone ("plain"), and by
-fits that also merge, delete, sort or split components. From the first start of each problem it is also fitted
-from ten starts without such moves, and by scikit-learn. Seconds are of the processor. Lower bounds are of our
-model, with every constant. The bound of scikit-learn's fit is evaluated at its posterior, and once more at
-the optimum to which our fit without moves continues from there.
+Every problem is fitted from the same start by iterations, acceleration and Newton steps alone ("plain"), and
+by fits that also merge, delete, sort or split components. From the first start of each problem it is also
+fitted from ten starts without such moves, and by scikit-learn. Seconds are of the processor. Lower bounds are
+of our model, with every constant. The bound of scikit-learn's fit is evaluated at its posterior, and once
+more at the optimum to which our fit without moves continues from there.
 """
 
 import copy

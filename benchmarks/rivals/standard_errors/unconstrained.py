@@ -1,7 +1,8 @@
 """The posterior with the assignments summed out, as a function of vectors in which it is nearly standard
 normal.
 
-Component k is measured in the frame of its optimum, mean m_k and precision U_k U_k', with n_k rows:
+Component k is measured in the whitened coordinates of its optimum, mean m_k and precision U_k U_k', with n_k
+rows:
 
     mu_k = m_k + U_k'^-1 u_k
     Lambda_k = U_k T_k T_k' U_k',    T_k lower triangular

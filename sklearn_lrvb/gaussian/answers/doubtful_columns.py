@@ -105,7 +105,7 @@ def _dependent_columns(rows, sample, constant):
     rows, sample : Rows and ArrayRows, all of them and a sample
     constant : int array, columns that are left out
     """
-    X = sample.X[~np.isnan(sample.X).any(axis=1)] if sample.has_holes else sample.X
+    X = sample.X[~np.isnan(sample.X).any(axis=1)] if sample.has_missing else sample.X
     X = X[:: max(1, len(X) // max(_ROWS_TO_SUSPECT, 2 * X.shape[1]))]
     if len(X) <= X.shape[1] + 1:
         return []  # Of so few rows the columns always depend on each other.

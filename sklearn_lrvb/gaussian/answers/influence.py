@@ -20,23 +20,21 @@ phi being the feature of nu. As q(u) moves with the squared distance of the row,
 alone, and no feature is formed for it. In 300 features these take a hundredth of the time.
 """
 
-from functools import cached_property
-
 import numpy as np
 
-from sklearn_lrvb.answers.responses import BlockResponses, BlockStatistics, ResponsesOfRows
+from sklearn_lrvb.answers.influence import InfluenceFunctions
+from sklearn_lrvb.answers.responses import ResponsesOfRows
 from sklearn_lrvb.gaussian.answers.scores_without_rows import scores_at
-from sklearn_lrvb.gaussian.e_step.frames import OwnFrames, scale_directions
+from sklearn_lrvb.gaussian.e_step.coordinates import scale_directions
 from sklearn_lrvb.mixture.responsibilities import (
     LEAST_RESPONSIVE_RESPONSIBILITY,
     centred_on_average,
     expect_in_range,
-    expect_of_counted,
 )
 from sklearn_lrvb.rows import Workload, rows_in_cache, slices
 
 
-class InfluenceFunctions:
+class NormalInfluenceFunctions(InfluenceFunctions):
     """f_j for the rows j of ``coefficients``.
 
     Parameters
@@ -46,204 +44,110 @@ class InfluenceFunctions:
     """
 
     def __init__(self, posterior, coefficients):
-        self._posterior, self._coefficients = posterior, coefficients
-        self._frames = OwnFrames(posterior)
+        super().__init__(posterior, coefficients)
         structure = posterior.structure
-        constant, linear, curvature, *of_scales = structure.polynomials(
+        constant, linear, curvature, *scale_constants = structure.polynomials(
             coefficients, posterior.second_moment_origin
         )
         self._constant, self._linear, self._curvature = constant, linear, curvature
-        self._of_tails = coefficients[:, structure.coefficient_blocks["tail"]]
+        self._tail_coefficients = coefficients[:, structure.coefficient_blocks["tail"]]
         self._write_gradients = structure.gradients(posterior.whiteners, linear, curvature)
-        starts = of_scales[0] if of_scales else constant
+        starts = scale_constants[0] if scale_constants else constant
         self._polynomials = [
             structure.values(starts[:, k], linear[:, k], curvature[:, structure.precision_group(k)])
             for k in range(posterior.n_components)
         ]
-        self.n_functions = len(coefficients)
         # A row's second moments, or the values in all components.
         per_row = max(structure.n_quadratic, constant.size)
         self.workload = Workload(per_row, product=structure.n_quadratic)
 
-    def __reduce__(self):
-        # The polynomials and maps are larger than the coefficients, and quick to compute again.
-        return type(self), (self._posterior, self._coefficients)
-
-    def values(self, block, out):
-        """Weight influence of a block of n rows, written to (n, d)."""
-        expectation = expect_of_counted(self._frames, block)
-        total = np.zeros((self.n_functions, len(out)))
-        for k, r in enumerate(expectation.responsibilities):
-            total += r * self._values_in(k, expectation.framed)
-        out[...] = total.T
-
-    def _values_in(self, k, framed):
-        """p_jk of rows with label k, (d, n), or (d, 1) where it is the same for all rows."""
-        if k == len(self._polynomials):
+    def values_of_label(self, k, whitened):
+        if k == len(self._polynomials):  # The noise component.
             return self._constant[:, k:]
-        if framed.scales is None:
-            return self._polynomials[k](framed.values[k], framed.spread(k))
-        values = framed.scales.mean[k] * self._slopes_in(k, framed) + self._constant[:, k, None]
-        if framed.hidden is not None:
+        if whitened.scales is None:
+            return self._polynomials[k](whitened.values[k], whitened.spread(k))
+        values = whitened.scales.mean[k] * self._slopes(k, whitened) + self._constant[:, k, None]
+        if whitened.directions is not None:
             structure = self._posterior.structure
             curvature = self._curvature[:, structure.precision_group(k)]
-            values += structure.entry_coefficients(curvature) @ framed.projections(k)
-        if self._of_tails.size:
-            values += self._of_tail(k)[:, None] * self._posterior.tails.expected_feature(framed.scales)[k]
+            values += structure.entry_coefficients(curvature) @ whitened.projections(k)
+        if self._tail_coefficients.size:
+            features = self._posterior.tails.expected_feature(whitened.scales)[k]
+            values += self._tail_coefficient(k)[:, None] * features
         return values
 
-    def _slopes_in(self, k, framed):
+    def _slopes(self, k, whitened):
         """q of rows that have scales, in component k: (d, n)."""
-        noise = framed.hidden_noise(k)
-        return self._polynomials[k](framed.values[k], None if noise is None else -noise)
+        noise = whitened.noise_of_missing_values(k)
+        return self._polynomials[k](whitened.values[k], None if noise is None else -noise)
 
-    def _of_tail(self, k):
+    def _tail_coefficient(self, k):
         """Coefficients of the feature of nu in component k, (d,)."""
-        return self._of_tails[:, k if self._posterior.structure.n_tails > 1 else 0]
+        return self._tail_coefficients[:, k if self._posterior.structure.n_tails > 1 else 0]
 
     def gradients(self, block, out):
-        """Location influence of a block of n rows, written to (n, d, P); NaN where a value is missing."""
-        expectation = expect_in_range(self._frames, block)
-        r, framed = expectation.responsibilities, expectation.framed
-        of_components = r[: len(framed.values)]
-        scaled = of_components if framed.scales is None else of_components * framed.scales.mean
-        if framed.hidden is None:
-            self._write_gradients(scaled, framed.values, out)
+        expectation = expect_in_range(self._coordinates, block)
+        r, whitened = expectation.responsibilities, expectation.represented
+        probabilities = r[: len(whitened.values)]
+        scaled = probabilities if whitened.scales is None else probabilities * whitened.scales.mean
+        if whitened.directions is None:
+            self._write_gradients(scaled, whitened.values, out)
         else:
-            self._write_gradients_of_seen(scaled, framed, out)
-        if framed.scales is not None:
-            self._add_changes_of_scales(of_components, framed, out)
-        ambiguous = np.flatnonzero(np.count_nonzero(r > LEAST_RESPONSIVE_RESPONSIBILITY, axis=0) > 1)
-        if ambiguous.size == len(out):  # Without copies: half of the time in two dimensions.
-            self._add_reassignment(r, framed, out)
-        elif ambiguous.size:
-            part = out[ambiguous]
-            self._add_reassignment(r[:, ambiguous], framed.selected(ambiguous), part)
-            out[ambiguous] = part
-        if framed.hidden is not None:
+            self._write_gradients_of_seen(scaled, whitened, out)
+        is_responsive = np.count_nonzero(r > LEAST_RESPONSIVE_RESPONSIBILITY, axis=0) > 1
+        # Without copies: half of the time in two dimensions.
+        if whitened.scales is not None or is_responsive.all():
+            self._add_changes_of_weights(r, whitened, out)
+        elif is_responsive.any():
+            some = np.flatnonzero(is_responsive)
+            part = out[some]
+            self._add_changes_of_weights(r[:, some], whitened.selected(some), part)
+            out[some] = part
+        if whitened.directions is not None:
             out[np.broadcast_to((block.seen == 0).T[:, None], out.shape)] = np.nan
 
-    def _write_gradients_of_seen(self, r, framed, out):
-        """Sums over components of r W'(I - Pi)(b + 2 B y) of rows with holes, written to (n, d, P).
+    def _write_gradients_of_seen(self, r, whitened, out):
+        """Sums over components of r W'(I - Pi)(b + 2 B y) of rows with missing values, written to (n, d, P).
 
-        Only what is seen moves the expectation of y, along the directions that no hidden value makes up for.
+        Only what is seen moves the expectation of y, along the directions that no missing value makes up for.
         """
-        posterior, hidden = self._posterior, framed.hidden
+        posterior, directions = self._posterior, whitened.directions
         for number, (linear, curvature) in enumerate(zip(self._linear, self._curvature, strict=True)):
-            slopes = linear[:, :, None] + 2.0 * hidden.mapped(curvature, framed.values)
-            slopes -= hidden.onto(slopes)
+            slopes = linear[:, :, None] + 2.0 * directions.mapped(curvature, whitened.values)
+            slopes -= directions.onto(slopes)
             slopes *= r[:, None]
             out[:, number] = posterior.structure.pulled_back(posterior.whiteners, slopes).sum(axis=0)
 
-    def _add_reassignment(self, r, framed, out):
-        """Add sum_k p_jk dr_k/dx, with dr_k/dx = r_k (d rho_k - sum_l r_l d rho_l), d rho_k/dx = -W'y_k."""
-        posterior = self._posterior
-        pulled_back = posterior.structure.pulled_back(posterior.whiteners, framed.values)
-        if framed.scales is not None:
-            pulled_back *= framed.scales.mean[:, :, None]
-        if posterior.structure.has_background:  # Its log density is the same everywhere.
-            pulled_back = np.concatenate([pulled_back, np.zeros_like(pulled_back[:1])])
-        moved = centred_on_average(pulled_back, r)
-        moved *= -r[:, :, None]
-        values = np.empty((len(r), framed.n_rows, self.n_functions))
-        for k, own in enumerate(values):
-            own[...] = self._values_in(k, framed).T
-        _add_products(values, moved, out)
+    def _add_changes_of_weights(self, r, whitened, out):
+        """Add what changes of the responsibilities and of the scales do.
 
-    def _add_changes_of_scales(self, r, framed, out):
-        """Add sum_k r_k (q_jk dE u/dx + c dE phi/dx)."""
-        posterior, scales = self._posterior, framed.scales
-        moved = posterior.structure.pulled_back(posterior.whiteners, framed.values)
-        moved *= -r[:, :, None]
-        values = np.empty((len(r), framed.n_rows, self.n_functions))
-        for k, own in enumerate(values):
-            own[...] = (scales.variance[k] * self._slopes_in(k, framed)).T
-            if self._of_tails.size:
-                own += posterior.tails.covariances_with_scale(scales)[0][k][:, None] * self._of_tail(k)
-        _add_products(values, moved, out)
+        With d rho_k/dx = -E u_k W'y_k they are
 
-
-def _add_products(values, moved, out):
-    """Add sums over the labels of values times vectors: (L, n, d), (L, n, P) to (n, d, P)."""
-    moved, values = moved.transpose(1, 0, 2), values.transpose(1, 2, 0)
-    # The products of few rows at a time stay in cache.
-    for few in slices(len(out), rows_in_cache(2 * out[0].size, least=1)):
-        out[few] += values[few] @ moved[few]
-
-
-class NormalStatistics(BlockStatistics):
-    """What rows of one block add to the sufficient statistics, as features, where nothing responds."""
-
-    def moments(self, l, weights, columns):
-        """Changes of a component's other statistics in its frame, as of features.
-
-        (P, n), (Q, n), and (n,) of scales, which is None where rows have none
+            sum_k p_jk dr_k/dx = sum_k p_jk r_k (d rho_k - sum_l r_l d rho_l),
+            sum_k r_k (q_jk dE u_k/dx + c dE phi_k/dx) = -sum_k r_k (q_jk Var u_k + c Cov(u_k, phi_k)) W'y_k.
         """
-        structure = self._posterior.structure
-        linear, quadratic = slice(1, 1 + structure.n_features), slice(1 + structure.n_features, None)
-        quadratic = slice(quadratic.start, quadratic.start + structure.n_quadratic)
-        of_group = sum(
-            weights[k] * self._features(k, columns)[quadratic]
-            for k in structure.components_sharing_precision(l)
-        )
-        own = self._features(l, columns)
-        of_scales = weights[l] * own[quadratic.stop] if structure.has_scales else None
-        return weights[l] * own[linear], of_group, of_scales
-
-    def tails(self, weights, columns):
-        """Changes of the sums of the features of fitted nu, (n, n_tails)."""
-        components = range(self._posterior.n_components)
-        by_component = [weights[k] * self._features(k, columns)[-1] for k in components]
-        return self._posterior.tails.by_tail(np.stack(by_component, axis=1))
-
-
-class NormalResponses(BlockResponses, NormalStatistics):
-    """The same where all assignments respond, and the covariances of log densities.
-
-    Where rows have scales, the directions in which features vary with them may come after the L labels.
-
-    Parameters
-    ----------
-    frames : OwnFrames
-    framed : OwnRows
-    used : bool array (L, n), whether a row may have a label at all
-    with_scales : bool, whether there are directions of scales
-    """
-
-    def __init__(self, frames, framed, used, information, inverse, with_scales):
-        self._with_scales = with_scales
-        super().__init__(frames, framed, used, information, inverse)
-
-    def _add_directions(self):
-        if not self._with_scales:
-            return
-        directions, rest = scale_directions(self._posterior, self._framed)
-        own = [] if rest is None else list(np.sqrt(np.broadcast_to(rest, self._framed.scales.mean.shape)))
-        for features in (*directions, *(deviations[None] for deviations in own)):
-            self._kept[len(self._places) + len(self._kept)] = features
-        index = self._posterior.structure.coefficient_index
-        self._places += [*index, *(index[:, -1:] if own else [])]
-
-    @cached_property
-    def _complete_information(self):
-        """Diagonal of R^-1 after the intercepts, (D - L,)."""
-        return self._posterior.complete_information(self._posterior.effective_degrees_of_freedom)
-
-    def _moved(self, coordinates, weights, columns):
-        """Changes of statistics after the counts, from the responses of their coefficients."""
-        response = self._response(coordinates, weights, columns)
-        response *= self._complete_information[coordinates - self._posterior.n_labels, None]
-        return response
-
-    def moments(self, l, weights, columns):
-        structure = self._posterior.structure
-        moved = self._moved(structure.coefficient_index[l][1:], weights, columns)
-        linear, quadratic, others = np.split(moved, np.cumsum([structure.n_features, structure.n_quadratic]))
-        return linear, quadratic, others[0] if structure.has_scales else None
-
-    def tails(self, weights, columns):
-        block = self._posterior.structure.coefficient_blocks["tail"]
-        return self._moved(np.arange(block.start, block.stop), weights, columns).T
+        posterior, scales, n_components = self._posterior, whitened.scales, len(whitened.values)
+        directions = posterior.structure.pulled_back(posterior.whiteners, whitened.values)
+        slopes = np.zeros((len(r), *directions.shape[1:]))  # The noise component's density is constant.
+        np.negative(directions, out=slopes[:n_components])
+        if scales is not None:
+            slopes[:n_components] *= scales.mean[:, :, None]
+        slopes = centred_on_average(slopes, r)
+        slopes *= r[:, :, None]
+        if scales is not None:
+            slopes = np.concatenate([slopes, -r[:n_components, :, None] * directions])
+        values = np.empty((len(slopes), whitened.n_rows, self.n_functions))
+        for k in range(len(r)):
+            values[k] = self.values_of_label(k, whitened).T
+        for k, own in enumerate(values[len(r) :]):
+            own[...] = (scales.variance[k] * self._slopes(k, whitened)).T
+            if self._tail_coefficients.size:
+                covariances = posterior.tails.covariances_with_scale(scales)[0][k]
+                own += covariances[:, None] * self._tail_coefficient(k)
+        values, slopes = values.transpose(1, 2, 0), slopes.transpose(1, 0, 2)
+        # The products of few rows at a time stay in cache.
+        for few in slices(len(out), rows_in_cache(2 * out[0].size, least=1)):
+            out[few] += values[few] @ slopes[few]
 
 
 class ResponsesOfNormalRows(ResponsesOfRows):
@@ -256,48 +160,59 @@ class ResponsesOfNormalRows(ResponsesOfRows):
         super().__init__(information, posterior, n_rows, by_kernels)
         structure = posterior.structure
         self.n_directions += (structure.has_scales + (structure.n_tails > 0)) * structure.n_components
-        self._by_kernels = by_kernels and information.has_kernels and self._inverse is None
+        self._by_kernels = by_kernels and information.has_kernels and self.inverse is None
 
     def _workload(self, rows):
-        if not self._by_kernels or rows.has_holes:
+        if not self._by_kernels or rows.has_missing:
             return super()._workload(rows)
-        size = len(self._information.factor) + self.posterior.n_features
+        size = len(self.information.factor) + self.posterior.n_features
         return Workload(self.posterior.n_labels * size, product=size)
 
-    def of_block(self, framed, used, with_scales=False):
-        return NormalResponses(self.frames, framed, used, self._information, self._inverse, with_scales)
+    def without_rows(self, whitened, used):
+        structure = self.posterior.structure
+        if structure.shares_precision:  # A row changes the scatter of all components.
+            used[: structure.n_components] = used[: structure.n_components].any(axis=0)
+        return super().without_rows(whitened, used)
 
-    def resting(self, framed):
-        return NormalStatistics(self.frames, framed)
+    def directions(self, whitened):
+        """Those in which features vary with the scales, of all components, and then those of nu alone."""
+        if whitened.scales is None:
+            return ()
+        index = self.posterior.structure.coefficient_index
+        directions, rest = scale_directions(self.posterior, whitened)
+        pairs = list(zip(directions, index, strict=True))
+        if rest is not None:
+            deviations = np.sqrt(np.broadcast_to(rest, whitened.scales.mean.shape))
+            pairs += zip(deviations[:, None], index[:, -1:], strict=True)
+        return pairs
+
+    def complete_product(self, coordinates, coefficients):
+        posterior = self.posterior
+        diagonal = posterior.complete_information(posterior.effective_degrees_of_freedom)
+        return coefficients * diagonal[coordinates - posterior.n_labels, None]
 
     def scores_at(self, expectation, statistics, left_out):
         return scores_at(self.posterior, expectation, statistics, left_out)
 
-    def without_rows(self, framed, used):
-        structure = self.posterior.structure
-        if structure.shares_precision:  # A row changes the scatter of all components.
-            used[: structure.n_components] = used[: structure.n_components].any(axis=0)
-        return self.of_block(framed, used, structure.has_scales)
-
-    def covariances(self, framed, used):
-        information, posterior, structure = self._information, self.posterior, self.posterior.structure
-        # Kernels are of rows, not of what is expected of rows with holes.
-        if not self._by_kernels or framed.hidden is not None:
-            return super().covariances(framed, used)
+    def covariances(self, whitened, used):
+        information, posterior, structure = self.information, self.posterior, self.posterior.structure
+        # Kernels are of rows, not of what is expected of rows with missing values.
+        if not self._by_kernels or whitened.directions is not None:
+            return super().covariances(whitened, used)
         # M^-1 = R + R B (I - B' R B)^-1 B' R.
         halves = np.zeros((len(used), len(information.factor), used.shape[1]))
         for k, columns in enumerate(map(np.flatnonzero, used)):
             if columns.size:
-                own = framed.values[min(k, len(framed.values) - 1)]  # The background has none.
+                own = whitened.values[min(k, len(whitened.values) - 1)]  # The noise component has none.
                 kernels = information.factor.responses_to_rows(k, own[:, columns])
                 halves[k][:, columns] = information.half(kernels)
         covariances = np.einsum("kmn,lmn->kln", halves, halves)
         covariances += (posterior.intercept_root @ posterior.intercept_root.T)[:, :, None]
-        for k, rows in enumerate(framed.values):
+        for k, rows in enumerate(whitened.values):
             covariances[k, k] += np.einsum("pn,pn->n", rows, rows) / posterior.mean_precision[k]
             group = structure.precision_group(k)
             variance = structure.power / posterior.effective_degrees_of_freedom[group]
             for l in structure.components_sharing_precision(k):
                 origin = posterior.second_moment_origin[group]
-                covariances[k, l] += variance * structure.quadratic_products(rows, framed.values[l], origin)
+                covariances[k, l] += variance * structure.quadratic_products(rows, whitened.values[l], origin)
         return covariances * (used[:, None] & used)

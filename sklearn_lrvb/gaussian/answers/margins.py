@@ -6,11 +6,11 @@ themselves are gamma on the diagonal and normal off it, as means are.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtri
 
+from sklearn_lrvb.answers.margins import Margins
 from sklearn_lrvb.answers.targets import variance
 from sklearn_lrvb.distributions.special_functions import inverse_gamma_quantile, log_gamma_rise
 from sklearn_lrvb.gaussian.answers.targets import (
@@ -34,10 +34,14 @@ _LEAST_DIVISOR = 1e-6
 # this.
 _LEAST_VARIANCE = 1e-6
 
+# Shape of an inverse gamma variable from which the standard deviation of its root is that of the delta
+# method, to a relative 1e-6. The difference of its moments loses digits.
+_LARGE_SHAPE = 1e6
+
 
 @dataclass(frozen=True)
-class _Variances:
-    """Inverse gamma variables, the variances of x along some directions.
+class InverseGamma:
+    """Inverse gamma variables: the variances of x along some directions.
 
     Attributes
     ----------
@@ -51,7 +55,7 @@ class _Variances:
     def by_moments(cls, value, variance, second_order, least_reciprocal):
         """From the response of the variances to small changes of the precision.
 
-        Let u be the direction in the frame where the mean precision is the identity, T the precision there,
+        Let u be the direction in coordinates where the mean precision is the identity, T the precision there,
         and y = 1 / (u' T^-1 u) the reciprocal of the variance along u in units of its ``value`` at the mean
         precision. By Bartlett's decomposition with u as the last axis, y = T_uu - sum_j L_uj^2 over the other
         axes j: a gamma variable with mean m = 1 - sum_j Var T_uj and variance Var T_uu m, if the variances
@@ -103,13 +107,13 @@ class CovarianceMargins:
     Attributes
     ----------
     unit : (d,), D_i D_j / 4
-    plus, minus : _Variances, V_+ and V_-
+    plus, minus : InverseGamma, V_+ and V_-
     correlation : (d,), of V_+ and V_-
     """
 
     unit: np.ndarray
-    plus: _Variances
-    minus: _Variances
+    plus: InverseGamma
+    minus: InverseGamma
     correlation: np.ndarray
 
     @property
@@ -122,10 +126,10 @@ class CovarianceMargins:
     def deviation(self):
         """Posterior standard deviations, (d,): infinite where there is none."""
         plus, minus = self.plus.variance, self.minus.variance
-        return self.unit * np.sqrt(_of_difference(np.sqrt(plus), np.sqrt(minus), self.correlation))
+        return self.unit * np.sqrt(_variance_of_difference(np.sqrt(plus), np.sqrt(minus), self.correlation))
 
     def interval(self, probability):
-        """Ends of the central intervals, (d,) each.
+        """Limits of the central intervals, (d,) each.
 
         On the diagonal they are quantiles. The others follow from the quantiles of V_+ and V_- by the method
         of variance estimates recovery: G. Y. Zou and A. Donner, "Construction of confidence limits about
@@ -136,120 +140,46 @@ class CovarianceMargins:
             [variances.quantile(normal) for normal in (-z, 0.0, z)] for variances in (self.plus, self.minus)
         )
         middle = plus[1] - minus[1]
-        down = _of_difference(plus[1] - plus[0], minus[2] - minus[1], self.correlation)
-        up = _of_difference(plus[2] - plus[1], minus[1] - minus[0], self.correlation)
-        is_variance = self.minus.scale == 0  # Its ends are exact, also where the middle is larger by far.
+        down = _variance_of_difference(plus[1] - plus[0], minus[2] - minus[1], self.correlation)
+        up = _variance_of_difference(plus[2] - plus[1], minus[1] - minus[0], self.correlation)
+        is_variance = self.minus.scale == 0  # Its limits are exact, also where the middle is larger by far.
         lower = np.where(is_variance, plus[0], middle - np.sqrt(down))
         upper = np.where(is_variance, plus[2], middle + np.sqrt(up))
         return self.unit * lower, self.unit * upper
 
+    def root_moments(self, variances):
+        """Means and standard deviations of the roots of some variances, infinite where there are none.
 
-def _of_difference(deviation, other, correlation):
+        Parameters
+        ----------
+        variances : int array (m,), entries on the diagonal
+
+        Returns
+        -------
+        mean, deviation : (m,)
+        """
+        shape = self.plus.shape[variances]
+        unit = np.sqrt(self.unit[variances] * self.plus.scale[variances])
+        mean, deviation = np.full((2, len(shape)), np.inf)
+        has_mean, has_deviation = shape > 0.5, shape > 1.0
+        relative_mean = np.exp(-log_gamma_rise(shape[has_mean] - 0.5, 0.5))
+        mean[has_mean] = unit[has_mean] * relative_mean
+        exact = 1.0 / (shape[has_deviation] - 1.0) - np.square(relative_mean[has_deviation[has_mean]])
+        first_order = 0.25 / np.square(shape[has_deviation])
+        variance = np.where(shape[has_deviation] > _LARGE_SHAPE, first_order, exact)
+        deviation[has_deviation] = unit[has_deviation] * np.sqrt(variance)
+        return mean, deviation
+
+
+def _variance_of_difference(deviation, other, correlation):
     """Variance of the difference of two variables with these standard deviations: (d,)."""
     exist = np.isfinite(deviation) & np.isfinite(other)
     crossed = np.multiply(deviation, other, out=np.zeros_like(deviation), where=exist)
     return np.square(deviation) + np.square(other) - 2.0 * correlation * crossed
 
 
-@dataclass(frozen=True)
-class WidenedMargins:
-    """Margins of covariances of Student's t components: those of scales in other units, and wider.
-
-    Intervals reach as many times farther from the median: of variances by their logarithms. Where the central
-    interval of the degrees of freedom reaches two, so that covariances are infinite, they have no end.
-
-    Attributes
-    ----------
-    of_scales : CovarianceMargins
-    factor : (d,), by which all is multiplied
-    widening : (d,), by which deviations and intervals around the median are multiplied besides
-    distance_from_two : (d,), of log nu from log 2, in standard deviations of log nu
-    """
-
-    of_scales: CovarianceMargins
-    factor: np.ndarray
-    widening: np.ndarray
-    distance_from_two: np.ndarray
-
-    @property
-    def mean(self):
-        return self.factor * self.of_scales.mean
-
-    @property
-    def deviation(self):
-        return self.factor * self.widening * self.of_scales.deviation
-
-    def interval(self, probability):
-        """Ends of the central intervals, (d,) each."""
-        median, is_variance = self.of_scales.interval(0.0)[0], self.of_scales.minus.scale == 0
-        reaches_two = -ndtri(0.5 * (1.0 - probability)) >= self.distance_from_two
-        ends = []
-        for side, end in zip((-1.0, 1.0), self.of_scales.interval(probability), strict=True):
-            wider = median + self.widening * (end - median)
-            ratio = np.divide(end, median, out=np.ones_like(end), where=is_variance)
-            own = self.factor * np.where(is_variance, median * ratio**self.widening, wider)
-            ends.append(np.where(reaches_two & (side * own > 0), side * np.inf, own))
-        return tuple(ends)
-
-
-# Shape of an inverse gamma variable from which the standard deviation of its root is that of the delta
-# method, to a relative 1e-6. The difference of its moments loses digits.
-_LARGE_SHAPE = 1e6
-
-
-@dataclass(frozen=True)
-class RootMargins:
-    """Margins of standard deviations, the roots of variances.
-
-    Attributes
-    ----------
-    of : CovarianceMargins or WidenedMargins
-    variances : int array (d,), the entries that are variances
-    """
-
-    of: CovarianceMargins | WidenedMargins
-    variances: np.ndarray
-
-    @cached_property
-    def _moments(self):
-        """Means and standard deviations of the roots of inverse gamma variables, (2, d)."""
-        is_wider = isinstance(self.of, WidenedMargins)
-        of_scales = self.of.of_scales if is_wider else self.of
-        shape, scale = of_scales.plus.shape[self.variances], of_scales.plus.scale[self.variances]
-        unit = np.sqrt(of_scales.unit[self.variances] * scale)
-        mean, deviation = np.full((2, len(shape)), np.inf)
-        has_mean, has_deviation = shape > 0.5, shape > 1.0
-        of_root = np.exp(-log_gamma_rise(shape[has_mean] - 0.5, 0.5))
-        mean[has_mean] = unit[has_mean] * of_root
-        exact = 1.0 / (shape[has_deviation] - 1.0) - np.square(of_root[has_deviation[has_mean]])
-        first_order = 0.25 / np.square(shape[has_deviation])
-        variance = np.where(shape[has_deviation] > _LARGE_SHAPE, first_order, exact)
-        deviation[has_deviation] = unit[has_deviation] * np.sqrt(variance)
-        if is_wider:
-            factor = np.sqrt(self.of.factor[self.variances])
-            return factor * mean, factor * self.of.widening[self.variances] * deviation
-        return mean, deviation
-
-    @property
-    def mean(self):
-        """Posterior means, (d,): infinite where there is none."""
-        return self._moments[0]
-
-    @property
-    def deviation(self):
-        """Posterior standard deviations, (d,): infinite where there is none."""
-        return self._moments[1]
-
-    def interval(self, probability):
-        """Ends of the central intervals, (d,) each."""
-        return tuple(np.sqrt(end[self.variances]) for end in self.of.interval(probability))
-
-
 def covariance_margins(target, information):
     """Margins of the scales, covariances or standard deviations by linear response, or under q itself.
-
-    Covariances of Student's t components are scales times a function of their degrees of freedom. Where these
-    are fitted, the margins are wider by the ratio of the standard deviations to first order.
 
     Parameters
     ----------
@@ -258,25 +188,74 @@ def covariance_margins(target, information):
 
     Returns
     -------
-    margins : CovarianceMargins, WidenedMargins or RootMargins
+    margins : CovarianceMargins or Margins
     """
-    if isinstance(target, StandardDeviations):
-        return RootMargins(
-            covariance_margins(target.of, information), np.flatnonzero(target.of.on_diagonal())
-        )
-    if not (isinstance(target, Covariances) and target.posterior.structure.has_scales):
-        return _margins_of_scales(target, information)
+    is_root = isinstance(target, StandardDeviations)
+    matrices = target.matrices if is_root else target
+    scale_margins = margins = _margins_of_scales(Scales(target.posterior, target.origin), information)
+    factor = widening = np.ones(matrices.size)
+    if isinstance(matrices, Covariances) and target.posterior.structure.has_scales:
+        factor, widening, distance_from_two = _effect_of_tails(matrices, information)
+        margins = _widened(scale_margins, factor, widening, distance_from_two)
+    if not is_root:
+        return margins
+    variances = np.flatnonzero(matrices.on_diagonal())
+    mean, deviation = scale_margins.root_moments(variances)
+    factor, widening = np.sqrt(factor[variances]), widening[variances]
+
+    def interval(probability):
+        return tuple(np.sqrt(limit[variances]) for limit in margins.interval(probability))
+
+    return Margins(factor * mean, factor * widening * deviation, interval)
+
+
+def _effect_of_tails(target, information):
+    """How covariances of Student's t components differ from their scales.
+
+    They are scales times a function of their degrees of freedom. Where these are fitted, the margins are
+    wider by the ratio of the standard deviations to first order.
+
+    Parameters
+    ----------
+    target : Covariances
+
+    Returns
+    -------
+    factor : (d,), by which scales are multiplied
+    widening : (d,), by which deviations and intervals around the median are multiplied besides
+    distance_from_two : (d,), of log nu from log 2, in standard deviations of log nu
+    """
     scales = Scales(target.posterior, target.origin)
-    factor = np.repeat(target.factors(), target.posterior.structure.n_quadratic)
-    own, of_scales = variance(target, information), np.square(factor) * variance(scales, information)
-    widening = np.sqrt(np.divide(own, of_scales, out=np.ones_like(own), where=of_scales > 0))
+    factor = np.repeat(target.factors(), target.n_entries)
+    own, by_scales = variance(target, information), np.square(factor) * variance(scales, information)
+    widening = np.sqrt(np.divide(own, by_scales, out=np.ones_like(own), where=by_scales > 0))
     from_two = np.full(target.n_units, np.inf)
     if target.follows_tails:
         log_tails = LogTails(target.posterior, target.origin)
         distances = (log_tails.flat_value() - np.log(2.0)) / np.sqrt(variance(log_tails, information))
         from_two = np.resize(distances, target.n_units)
-    from_two = np.repeat(from_two, target.posterior.structure.n_quadratic)
-    return WidenedMargins(_margins_of_scales(scales, information), factor, widening, from_two)
+    return factor, widening, np.repeat(from_two, target.n_entries)
+
+
+def _widened(scale_margins, factor, widening, distance_from_two):
+    """`Margins` of covariances from those of scales, by the results of `_effect_of_tails`.
+
+    Intervals reach as many times farther from the median: of variances by their logarithms. Where the central
+    interval of the degrees of freedom reaches two, so that covariances are infinite, they have no limit.
+    """
+
+    def interval(probability):
+        median, is_variance = scale_margins.interval(0.0)[0], scale_margins.minus.scale == 0
+        reaches_two = -ndtri(0.5 * (1.0 - probability)) >= distance_from_two
+        limits = []
+        for side, limit in zip((-1.0, 1.0), scale_margins.interval(probability), strict=True):
+            ratio = np.divide(limit, median, out=np.ones_like(limit), where=is_variance)
+            wider = np.where(is_variance, median * ratio**widening, median + widening * (limit - median))
+            is_infinite = reaches_two & (side * factor * wider > 0)
+            limits.append(np.where(is_infinite, side * np.inf, factor * wider))
+        return tuple(limits)
+
+    return Margins(factor * scale_margins.mean, factor * widening * scale_margins.deviation, interval)
 
 
 def _margins_of_scales(target, information):
@@ -305,7 +284,7 @@ def _margins_of_scales(target, information):
     diagonal = np.einsum("bpp->bp", products)
     diagonal = diagonal[:, row] + diagonal[:, column]
     plus, minus = (
-        _Variances.by_moments(
+        InverseGamma.by_moments(
             np.where(row == column, 2.0 + factor, 2.0 + factor * correlations).ravel(),
             variance.ravel(),
             (diagonal + factor * products[:, row, column]).ravel(),

@@ -1,18 +1,18 @@
 """Derivatives of the posterior means in the prior's hyperparameters, without refitting.
 
 The prior enters the complete moments like b0 rows at m0, and with the scatter C0, both in every component's
-frame. At fixed responsibilities, and with delta_k = W_k (m0 - m_k), a change of the hyperparameters changes
-these moments by
+whitened coordinates. At fixed responsibilities, and with delta_k = W_k (m0 - m_k), a change of the
+hyperparameters changes these moments by
 
     first moments:   db0 delta + b0 W dm0
     second moments:  db0 s(delta) + b0 ds(delta) + s of W dC0 W' - dnu0 s(I)/power
     intercepts:      dgamma dE log pi/dgamma + db0 P/(2 tau^2) + dnu0 (Var log|Lambda| - explained)/(4 power)
 
 (the last second moment because E Lambda = c A^-1, and c grows with nu0). Where rows have scales, db0 changes
-their sums, and no intercepts. With the intercepts turned into
-counts by (V_pi + C)^-1 this is the source R^-1 beta_e of the direct effect beta_e. The responsibilities
-respond until beta = beta_e + R G beta, so that the total derivative is beta = M^-1 R^-1 beta_e. Weights
-respond to the counts behind beta - beta_e, and to gamma itself (`Target.beyond_coefficients`).
+their sums, and no intercepts. With the intercepts turned into counts by (V_pi + C)^-1 this is the source R^-1
+beta_e of the direct effect beta_e. The responsibilities respond until beta = beta_e + R G beta, so that the
+total derivative is beta = M^-1 R^-1 beta_e. Weights respond to the counts behind beta - beta_e, and to gamma
+itself (`Target.beyond_coefficients`).
 
 The rows of J M^-1, as polynomials in y, give the gradients in m0 and C0 through the transposed sources: the
 prior's mean acts like b0 rows at m0 that belong to every component with certainty.
@@ -37,38 +37,53 @@ DIRECTIONS = (
 )
 
 
-class PriorResponse:
-    """Effects of changes of the hyperparameters, through the coefficients and directly.
-
-    A change consists of four numbers, dgamma, db0, dnu0 and t with dC0 = t C0, and of the vector dm0.
+class PriorChanges:
+    """Changes of the hyperparameters, their effects through the coefficients, and the direct ones.
 
     Parameters
     ----------
     posterior : VariationalPosterior, of a proper prior
+    scalars : (n, 4), of every change four numbers: dgamma, db0, dnu0, and t with dC0 = t C0
+    mean_changes : (n, P), dm0
+
+    Attributes
+    ----------
+    concentration : (n,), dgamma
+    intercepts : (n, L), direct effects on the intercepts
+    names, in_words, direction : as `MixtureModel.changes_of_prior` says
     """
 
-    def __init__(self, posterior):
-        self._posterior = posterior
+    names = DIRECTIONS
+    in_words = (
+        *(f"{name} doubled" for name in DIRECTIONS[:4]),
+        "mean_prior moved by one standard deviation of a cluster (as the prior expects it)",
+    )
+
+    def __init__(self, posterior, scalars, mean_changes):
+        self._posterior, self._scalars, self._mean_changes = posterior, scalars, mean_changes
+        self.direction = np.minimum(np.arange(len(scalars)), 4)
         prior, structure = posterior.prior, posterior.structure
-        excess = structure.wisharts.log_determinant_excess_variance(posterior.degrees_of_freedom)
+        excess = structure.wisharts.log_determinant_excess_variance(posterior.expectations.halves)
         # Changes of the intercepts and of the complete second moments, for each of the four numbers.
-        self._intercepts = np.zeros((4, posterior.n_labels))
-        self._intercepts[0] = prior.weights.expected_log_sensitivity(posterior.label_counts)
-        of_components = self._intercepts[:, : posterior.n_components]
+        intercepts = np.zeros((4, posterior.n_labels))
+        intercepts[0] = prior.weights.expected_log_sensitivity(posterior.label_counts)
+        component_intercepts = intercepts[:, : posterior.n_components]
         if not structure.has_scales:
-            of_components[1] = 0.5 * posterior.n_features / posterior.mean_precision**2
-        of_components[2] = structure.per_component(0.25 * excess / structure.power)
+            component_intercepts[1] = 0.5 * posterior.n_features / posterior.mean_precision**2
+        component_intercepts[2] = structure.per_component(0.25 * excess / structure.power)
         scatter, distance = structure.gram(posterior.whitened_prior_root), posterior.whitened_prior_mean
         self._second = np.zeros((4, *scatter.shape))
         self._second[1] = structure.sum_of_squares(distance, np.ones(posterior.n_components))
         self._second[2] = -structure.identity_statistic / structure.power
         self._second[3] = scatter
+        self.concentration, self.intercepts = scalars[:, 0], scalars @ intercepts
 
-    def sources(self, scalars, mean_changes):
-        """R^-1 beta_e of changes: (n, 4), (n, P) -> (D, n)."""
+    def sources(self, some):
+        """R^-1 beta_e of some of the changes, a slice: (D, n)."""
+        scalars, mean_changes = self._scalars[some], self._mean_changes[some]
         posterior, structure = self._posterior, self._posterior.structure
         n_prior_rows, distance = posterior.prior.mean_precision, posterior.whitened_prior_mean
-        counts = posterior.count_response(scalars @ self._intercepts)
+        counts = posterior.count_response(self.intercepts[some])
         shifts = np.broadcast_to(mean_changes[:, None, :], (len(scalars), *distance.shape))
         shifts = structure.transformed(posterior.whiteners, shifts)
         first = scalars[:, 1, None, None] * distance + n_prior_rows * shifts
@@ -77,8 +92,8 @@ class PriorResponse:
         for change in np.flatnonzero(mean_changes.any(axis=1)):
             # d s(delta) = s(delta + u/2) - s(delta - u/2)
             half = 0.5 * shifts[change]
-            ends = np.stack([distance + half, distance - half], axis=-1)
-            second[change] += n_prior_rows * structure.second_moments(ends, signs)
+            shifted = np.stack([distance + half, distance - half], axis=-1)
+            second[change] += n_prior_rows * structure.second_moments(shifted, signs)
         quadratic = structure.quadratic_features(second)
         n_changes, blocks = len(scalars), structure.coefficient_blocks
         sources = np.zeros((n_changes, structure.n_coefficients))
@@ -88,25 +103,42 @@ class PriorResponse:
         sources[:, blocks["scale"]] = scalars[:, 1:2]
         return sources.T
 
-    def beyond_coefficients(self, target, scalars):
-        """Changes of a target in addition to J beta, given each change's four numbers: (n, 4) -> (n, d)."""
-        return target.beyond_coefficients(scalars[:, 0], scalars @ self._intercepts)
 
-    def gradients(self, coefficients):
-        """Derivatives in m0 and C0, given rows of J M^-1: (d, D) -> (d, P), (d, *shape of C0).
+def changes_of_prior(posterior):
+    """The moves of the prior by which its importance is read (`MixtureModel.changes_of_prior`): PriorChanges.
 
-        The gradient in a matrix C0 is the symmetric one, with d target = sum(gradient * dC0).
-        """
-        posterior, structure = self._posterior, self._posterior.structure
-        _, linear, curvature, *_ = structure.polynomials(coefficients, posterior.second_moment_origin)
-        of_mean = np.empty((1, len(coefficients), posterior.n_features))
-        n_prior_rows = np.full((posterior.n_components, 1), posterior.prior.mean_precision)
-        write = structure.gradients(posterior.whiteners, linear, curvature)
-        write(n_prior_rows, posterior.whitened_prior_mean[:, :, None], of_mean)
-        maps = structure.transposed(posterior.whiteners)
-        of_covariance = structure.entries(structure.congruence(maps, curvature)).sum(axis=1)
-        of_covariance = structure.from_entries(of_covariance)  # symmetric to the last digit
-        return of_mean[0], of_covariance.reshape(-1, *structure.prior_shape)
+    Every number is doubled, all entries of C0 at once, and m0 is moved by the P vectors v with
+    sum of v v' = C0/nu0: the root of the summed squares is the move in the worst direction.
+
+    Parameters
+    ----------
+    posterior : VariationalPosterior, of a proper prior
+    """
+    prior, structure = posterior.prior, posterior.structure
+    hyperparameters = [prior.weights.prior_concentration, prior.mean_precision, prior.degrees_of_freedom, 1.0]
+    # Rows v with sum of v v' = C0/nu0, (P, P).
+    cholesky = structure.cholesky((prior.covariance / prior.degrees_of_freedom)[None])
+    deviations = structure.transformed(cholesky, np.eye(structure.n_features)[:, None, :])[:, 0]
+    scalars = np.zeros((4 + len(deviations), 4))
+    scalars[:4] = np.log(2.0) * np.diag(hyperparameters)
+    return PriorChanges(posterior, scalars, np.concatenate([np.zeros((4, len(deviations))), deviations]))
+
+
+def gradients_in_moments(posterior, coefficients):
+    """Derivatives in m0 and C0, given rows of J M^-1: (d, D) -> (d, P), (d, *shape of C0).
+
+    The gradient in a matrix C0 is the symmetric one, with d target = sum(gradient * dC0).
+    """
+    structure = posterior.structure
+    _, linear, curvature, *_ = structure.polynomials(coefficients, posterior.second_moment_origin)
+    mean_gradients = np.empty((1, len(coefficients), posterior.n_features))
+    n_prior_rows = np.full((posterior.n_components, 1), posterior.prior.mean_precision)
+    write = structure.gradients(posterior.whiteners, linear, curvature)
+    write(n_prior_rows, posterior.whitened_prior_mean[:, :, None], mean_gradients)
+    maps = structure.transposed(posterior.whiteners)
+    covariance_gradients = structure.entries(structure.congruence(maps, curvature)).sum(axis=1)
+    covariance_gradients = structure.from_entries(covariance_gradients)  # symmetric to the last digit
+    return mean_gradients[0], covariance_gradients.reshape(-1, *structure.prior_shape)
 
 
 def prior_sensitivity(uncertainty, name, per_std=False):
@@ -137,56 +169,18 @@ def prior_sensitivity(uncertainty, name, per_std=False):
             f"{8 * math.prod(shape) / 2**30:.1f} GiB. (a) Ask for target='weights'. (b) Reduce the features "
             "first, for example with PCA in a pipeline. (c) Use covariance_type='diag'."
         )
-    response, scalars = PriorResponse(posterior), np.eye(3, 4)
-    scalar_sources = response.sources(scalars, np.zeros((3, structure.n_features)))
-    of_scalars = response.beyond_coefficients(target, scalars).T
-    of_mean, of_covariance = np.empty((target.size, structure.n_features)), np.empty(shape)
+    changes = PriorChanges(posterior, np.eye(3, 4), np.zeros((3, structure.n_features)))
+    sources = changes.sources(slice(None))
+    by_scalars = target.beyond_coefficients(changes, slice(None)).T
+    by_mean, by_covariance = np.empty((target.size, structure.n_features)), np.empty(shape)
     last = 0
     for coefficients in uncertainty.coefficients(name):
         first, last = last, last + len(coefficients)
-        of_scalars[first:last] += coefficients @ scalar_sources
-        of_mean[first:last], of_covariance[first:last] = response.gradients(coefficients)
-    gradients = dict(zip(DIRECTIONS[:3], of_scalars.T, strict=True))
-    gradients |= {"mean_prior": of_mean, "covariance_prior": of_covariance}
+        by_scalars[first:last] += coefficients @ sources
+        by_mean[first:last], by_covariance[first:last] = gradients_in_moments(posterior, coefficients)
+    gradients = dict(zip(DIRECTIONS[:3], by_scalars.T, strict=True))
+    gradients |= {"mean_prior": by_mean, "covariance_prior": by_covariance}
     if per_std:
         std = uncertainty.flat_std(name)
         gradients = {changed: in_units_of(std, gradient) for changed, gradient in gradients.items()}
     return {changed: gradient[target.flat_indices()] for changed, gradient in gradients.items()}
-
-
-class PriorMoves:
-    """The moves of the prior by which its importance is read (`MixtureModel.moves_of_prior`).
-
-    Every number is doubled, all entries of C0 at once, and m0 is moved by the P vectors v with
-    sum of v v' = C0/nu0: the root of the summed squares is the move in the worst direction.
-
-    Parameters
-    ----------
-    posterior : VariationalPosterior, of a proper prior
-    """
-
-    names = DIRECTIONS
-    in_words = (
-        *(f"{name} doubled" for name in DIRECTIONS[:4]),
-        "mean_prior moved by one standard deviation of a cluster (as the prior expects it)",
-    )
-
-    def __init__(self, posterior):
-        prior, structure = posterior.prior, posterior.structure
-        self._response = PriorResponse(posterior)
-        numbers = [prior.weights.prior_concentration, prior.mean_precision, prior.degrees_of_freedom, 1.0]
-        # Rows v with sum of v v' = C0/nu0, (P, P).
-        cholesky = structure.cholesky((prior.covariance / prior.degrees_of_freedom)[None])
-        deviations = structure.transformed(cholesky, np.eye(structure.n_features)[:, None, :])[:, 0]
-        self._scalars = np.zeros((4 + len(deviations), 4))
-        self._scalars[:4] = np.log(2.0) * np.diag(numbers)
-        self._mean_changes = np.concatenate([np.zeros((4, len(deviations))), deviations])
-        self.direction = np.minimum(np.arange(len(self._scalars)), 4)
-
-    def sources(self, batch):
-        """R^-1 beta_e of some moves, (D, n)."""
-        return self._response.sources(self._scalars[batch], self._mean_changes[batch])
-
-    def beyond_coefficients(self, target, batch):
-        """Changes of a target in addition to J beta, (n, d)."""
-        return self._response.beyond_coefficients(target, self._scalars[batch])

@@ -3,7 +3,6 @@
 import numpy as np
 
 from sklearn_lrvb.gaussian.posterior.tails import student_log_densities
-from sklearn_lrvb.gaussian.posterior.variational_posterior import log_normal_constant
 from sklearn_lrvb.mixture.responsibilities import LEAST_RESPONSIBILITY_IN_SCORE, normalized
 from sklearn_lrvb.rows import batches
 
@@ -20,7 +19,7 @@ def scores_at(posterior, expectation, statistics, left_out):
     Parameters
     ----------
     expectation : Expectation of the rows, with their log densities
-    statistics : NormalStatistics or NormalResponses of the rows
+    statistics : RowStatistics or RowResponses of the rows
     left_out : (L or m, n)
     """
     r, structure = expectation.responsibilities, posterior.structure
@@ -36,86 +35,103 @@ def scores_at(posterior, expectation, statistics, left_out):
         columns = np.flatnonzero((r[components] > LEAST_RESPONSIBILITY_IN_SCORE).any(axis=0))
         for batch in batches(columns.size, 8 * structure.identity.size):
             some = columns[batch]
-            sums = {l: statistics.moments(l, left_out[:, some], some) for l in components}
-            index, rows = np.ix_(components, some), expectation.framed.selected(some)
-            of_components = counts[: posterior.n_components, some]
-            of_rows = None if nu is None else nu[index]
-            log_densities = _log_densities(posterior, group, rows, of_components, sums, of_rows)
+            places = (structure.coefficient_index[k][1:] for k in components)
+            changes = np.stack([statistics.statistics(place, left_out[:, some], some) for place in places])
+            index, rows = np.ix_(components, some), expectation.represented.selected(some)
+            group_nu = None if nu is None else nu[index]
+            log_densities = _log_densities(posterior, group, rows, counts[:, some], changes, group_nu)
             changed[index] = log_weights[index] + log_densities
     return normalized(changed)[1]
 
 
 def _changed_nu(posterior, counts, statistics, left_out):
     """Degrees of freedom with the statistics moved by every row, (K, n); counts are (L, n)."""
-    tails, of_components = posterior.tails, counts[: posterior.n_components].T
+    tails, component_counts = posterior.tails, counts[: posterior.n_components].T
     if not tails.n_fitted:
-        return tails.optimal_nu(of_components, of_components).T
-    changes = statistics.tails(left_out, np.arange(counts.shape[1]))
-    sums = tails.sums_of(of_components, tails.feature_sums_of_q() + changes)
-    return tails.optimal_nu(of_components, sums).T
+        return tails.optimal_nu(component_counts, component_counts).T
+    block = posterior.structure.coefficient_blocks["tail"]
+    coordinates, columns = np.arange(block.start, block.stop), np.arange(counts.shape[1])
+    changes = statistics.statistics(coordinates, left_out, columns)
+    sums = tails.sums_of(component_counts, tails.feature_sums_of_q() + changes.T)
+    return tails.optimal_nu(component_counts, sums).T
 
 
-def _log_densities(posterior, group, framed, counts, sums, nu):
-    """Expected log densities without log weights, in a group with statistics for every row: (L, n).
+def _log_densities(posterior, group, whitened, counts, changes, nu):
+    """Expected log densities without log weights, in a group with statistics for every row: (m, n).
 
     Parameters
     ----------
-    framed : OwnRows
-    counts : (K, n), changed expected counts
-    sums : dict, component of the group -> changes of its other statistics, as `NormalStatistics.moments`
-    nu : (components of the group, n), or None where rows have no scales
+    whitened : OwnRows
+    counts : (L, n), changed expected counts
+    changes : (m, F - 1, n), of the other statistics of the m components of the group, as of features
+    nu : (m, n), or None where rows have no scales
     """
-    prior, structure = posterior.prior, posterior.structure
-    factors = structure.wisharts
-    effective_degrees_of_freedom = prior.degrees_of_freedom + structure.power * structure.per_group(counts.T)
-    effective_degrees_of_freedom = effective_degrees_of_freedom[:, group]
+    structure, n_features = posterior.structure, posterior.n_features
+    components = list(structure.components_of_group(group))
+    mean_precision = posterior.prior.mean_precision
+    mean_precision = mean_precision + _changed_mean_counts(posterior, components, counts, changes)
+    shifts = changes[:, :n_features] / mean_precision[:, None]
+    covariance_cholesky, expected_log_determinant = _changed_covariance(
+        posterior, group, counts, changes, mean_precision, shifts
+    )
+    vectors = whitened.values[components] - shifts
+    n_seen, noise, volumes = n_features, 0.0, 0.0
+    if whitened.directions is None:
+        own_noise = posterior.known_noise[group]
+        squares = [structure.squares_by_row(covariance_cholesky, vector, own_noise) for vector in vectors]
+        squares = np.array(squares)
+    else:
+        n_seen = n_features - whitened.directions.n_missing[whitened.pattern]
+        squares, noise, volumes = whitened.directions.changed_distances(
+            group, whitened.pattern, covariance_cholesky, vectors
+        )
+    if nu is None:
+        constants = expected_log_determinant - n_features * (_LOG_2_PI + 1.0 / mean_precision)
+        return 0.5 * (constants + ((volumes - noise) - squares))
+    distances = squares + noise + n_features / mean_precision
+    volumes = volumes - _LOG_2_PI * (n_features - n_seen)
+    return 0.5 * (expected_log_determinant + volumes) + student_log_densities(nu, distances, n_seen)
+
+
+def _changed_mean_counts(posterior, components, counts, changes):
+    """Numbers of rows that the means of some components are known from, (m, n)."""
+    if posterior.tails is None:
+        return counts[components]
+    place = posterior.structure.n_features + posterior.structure.n_quadratic
+    sums = posterior.scale_sums[components, None] + changes[:, place]
+    return np.where(sums > 0.0, sums, np.nan if posterior.prior.flat else 0.0)
+
+
+def _changed_covariance(posterior, group, counts, changes, mean_precision, shifts):
+    """Changed factors of E(Lambda)^-1, whitened as before the change, and E log|Lambda|: (n, ...), (n,).
+
+    NaN where there is no proper posterior.
+
+    Parameters
+    ----------
+    group, counts, changes : as in `_log_densities`
+    mean_precision : (m, n), tau after the change
+    shifts : (m, P, n), of the means
+    """
+    prior, structure, axes = posterior.prior, posterior.structure, posterior.structure.statistic_axes
+    counts = counts[: posterior.n_components].T
+    group_counts = structure.per_group(counts)[:, group]
+    effective_degrees_of_freedom = prior.degrees_of_freedom + structure.power * group_counts
     degrees_of_freedom = effective_degrees_of_freedom + prior.freedom_kept
-    is_proper = factors.is_proper(effective_degrees_of_freedom, degrees_of_freedom)
+    is_proper = structure.wisharts.is_proper(effective_degrees_of_freedom, degrees_of_freedom)
     effective_degrees_of_freedom = np.where(is_proper, effective_degrees_of_freedom, np.nan)
-    mean_precision = prior.mean_precision + _changed_mean_counts(posterior, counts, sums)
-    shifts = {l: linear / own for own, (l, (linear, *_)) in zip(mean_precision, sums.items(), strict=True)}
-    quadratic = next(iter(sums.values()))[1]  # All components of a group have the same.
-    # The complete second moments of the group in its frame after the change.
-    added = structure.per_group(counts.T - posterior.counts)[:, group]
+    # The complete second moments, of which all components of the group have the same changes.
     freedom_before = posterior.effective_degrees_of_freedom[group]
+    added = structure.per_group(counts - posterior.counts)[:, group]
     per_identity = freedom_before / structure.power + added
-    scatter = per_identity[structure.statistic_axes] * structure.identity_statistic
-    scatter = scatter + structure.quadratic_sums(quadratic.T)
-    for own, shift in zip(mean_precision, shifts.values(), strict=True):
-        scatter -= own[structure.statistic_axes] * structure.statistic_by_row(shift)
-    covariance_cholesky = structure.cholesky(scatter / effective_degrees_of_freedom[structure.statistic_axes])
+    quadratic = changes[0, structure.n_features :][: structure.n_quadratic]
+    scatter = per_identity[axes] * structure.identity_statistic + structure.quadratic_sums(quadratic.T)
+    for own, shift in zip(mean_precision, shifts, strict=True):
+        scatter -= own[axes] * structure.statistic_by_row(shift)
+    covariance_cholesky = structure.cholesky(scatter / effective_degrees_of_freedom[axes])
     relative = structure.log_determinants(covariance_cholesky)
     pivots = np.square(structure.diagonal(covariance_cholesky))
     relative[pivots.min(axis=1) < _LEAST_VARIANCE] = np.nan
     log_det_covariances = relative + structure.log_determinants(posterior.covariance_cholesky)[group]
-    expected_log_determinant = factors.expected_log_determinant(log_det_covariances, degrees_of_freedom)[0]
-    vectors = [framed.values[l] - shift for l, shift in shifts.items()]
-    n_seen, noise, volumes = structure.n_features, 0.0, 0.0
-    if framed.hidden is None:
-        squares = np.array(
-            [
-                structure.squares_by_row(covariance_cholesky, vector, posterior.noise[group])
-                for vector in vectors
-            ]
-        )
-    else:
-        n_seen = n_seen - framed.hidden.n_hidden[framed.pattern]
-        squares, noise, volumes = framed.hidden.changed_distances(
-            group, framed.pattern, covariance_cholesky, vectors
-        )
-    if nu is None:
-        constants = log_normal_constant(expected_log_determinant, mean_precision, structure.n_features)
-        return constants + 0.5 * ((volumes - noise) - squares)
-    distances = squares + noise + structure.n_features / mean_precision
-    volumes = volumes - _LOG_2_PI * (structure.n_features - n_seen)
-    return 0.5 * (expected_log_determinant + volumes) + student_log_densities(nu, distances, n_seen)
-
-
-def _changed_mean_counts(posterior, counts, sums):
-    """Numbers of rows that the means of some components are known from, (components, n)."""
-    components = list(sums)
-    if posterior.tails is None:
-        return counts[components]
-    changes = np.array([of_scales for _, _, of_scales in sums.values()])
-    changed = posterior.scale_sums[components, None] + changes
-    return np.where(changed > 0.0, changed, np.nan if posterior.prior.flat else 0.0)
+    expected = structure.wisharts.expected_log_determinant(log_det_covariances, degrees_of_freedom)[0]
+    return covariance_cholesky, expected

@@ -35,7 +35,7 @@ from sklearn_lrvb.symmetric_matrices import upper_triangle
 class GaussianTarget(Target):
     """A target of normal components, which depends on one block of the coefficients.
 
-    A unit is a component, or a precision group for targets that depend on quadratic coefficients.
+    A unit is a component; or, of quadratic coefficients, what shares a precision: one component or all.
 
     Parameters are those of `Target`; ``block`` is one of {"linear", "quadratic", "tail"}.
 
@@ -58,17 +58,9 @@ class GaussianTarget(Target):
         by_group = np.stack([beyond > needed for needed in self.freedom_needed])
         return np.repeat(by_group, self.size // len(freedom), axis=1)
 
-    def counts(self):
-        counts = self.posterior.counts
-        if self.block == "quadratic":
-            counts = self.posterior.structure.per_group(counts)
-        if self.block == "tail":
-            counts = self.posterior.tails.by_tail(counts)
-        return np.repeat(counts, self.size // self.n_units)
-
-    @property
-    def numbers_per_unit(self):
-        return (self.posterior.n_features + 1) ** 2
+    def unit_names(self):
+        is_shared = self.block == "quadratic" and self.posterior.structure.shares_precision
+        return [""] if is_shared else super().unit_names()
 
 
 class Means(GaussianTarget):
@@ -84,22 +76,16 @@ class Means(GaussianTarget):
         return self.origin + self.posterior.centred_means
 
     def response(self, coefficients, units=slice(None)):
-        covariance_cholesky = self.posterior.structure.per_component(self.posterior.covariance_cholesky)[
-            units
-        ]
-        return self.flat(self.posterior.structure.transformed(covariance_cholesky, coefficients))
+        structure = self.posterior.structure
+        covariance_cholesky = structure.per_component(self.posterior.covariance_cholesky)[units]
+        changes = structure.transformed(covariance_cholesky, coefficients)
+        return changes.reshape(*changes.shape[:-2], -1)
 
-    def flat(self, values):
-        return values.reshape(*values.shape[:-2], -1)
+    def entry_names(self, feature_names):
+        return feature_names
 
-    def shaped(self, flat):
-        return flat.reshape(*flat.shape[:-1], *self.posterior.centred_means.shape)
-
-    def subscripts(self, feature_names):
-        return [f"{k},{name}" for k in range(self.posterior.n_components) for name in feature_names]
-
-    def flat_index(self, component, row, column):
-        return component * self.posterior.n_features + row
+    def entry_index(self, row, column):
+        return row
 
     def excess_of_components(self):
         """Excess of every mean's Student t over the normal covariance, (K, P, P)."""
@@ -138,13 +124,12 @@ class MatrixTarget(GaussianTarget):
     def shaped(self, flat):
         return self.posterior.structure.reported(self.posterior.structure.from_unique_entries(flat))
 
-    def subscripts(self, feature_names):
-        return self.posterior.structure.entry_labels(feature_names)
+    def entry_names(self, feature_names):
+        return self.posterior.structure.entry_names(feature_names)
 
-    def flat_index(self, component, row, column):
+    def entry_index(self, row, column):
         structure = self.posterior.structure
-        by_group = structure.from_unique_entries(np.arange(self.size))
-        positions = by_group[structure.precision_group(component)].astype(np.intp)
+        positions = structure.from_entries(np.arange(self.n_entries)).astype(np.intp)
         if positions.ndim == 2:
             return int(positions[row, column])
         if row != column:
@@ -152,20 +137,11 @@ class MatrixTarget(GaussianTarget):
                 f"target={self.name!r} has no entries off the diagonal under this covariance_type: feature "
                 f"must be one integer, got {(row, column)!r}."
             )
-        return int(np.broadcast_to(positions, structure.n_features)[row])
-
-    def flat_positions(self):
-        """Row times P plus column of the unique entries of a group: int array (Q,)."""
-        n_features = self.posterior.n_features
-        if self.posterior.structure.is_matrix:
-            row, column = upper_triangle(n_features)
-            return row * n_features + column
-        return np.arange(self.posterior.structure.n_quadratic) * (n_features + 1)
+        return row % self.n_entries
 
     def on_diagonal(self):
         structure = self.posterior.structure
-        identities = np.broadcast_to(structure.identity, (self.n_units, *structure.identity.shape))
-        return structure.unique_entries(identities) > 0
+        return np.tile(structure.entries(structure.identity) > 0, self.n_units)
 
 
 class Precisions(MatrixTarget):
@@ -197,9 +173,6 @@ class Scales(MatrixTarget):
     freedom_needed = 1, 3
     quantile = staticmethod(reciprocal_gamma_quantile)
 
-    def is_positive(self):
-        return self.on_diagonal()
-
     def value(self):
         return self.posterior.structure.reported(
             self.posterior.structure.gram(self.posterior.covariance_cholesky)
@@ -223,10 +196,6 @@ class Covariances(Scales):
         self.follows_tails = self.posterior.structure.n_tails > 0
         self.width += self.follows_tails
 
-    @property
-    def size(self):
-        return self.n_units * self.posterior.structure.n_quadratic
-
     def factors(self):
         """The covariances in units of the scales, by group: (S,).
 
@@ -249,20 +218,18 @@ class Covariances(Scales):
         )
 
     def response(self, coefficients, units=slice(None)):
-        factors = np.repeat(self.factors()[units], self.posterior.structure.n_quadratic)
-        if not self.follows_tails:
-            return factors * super().response(coefficients, units)
-        of_scales = super().response(coefficients[..., :-1], units)
-        # d log(nu/(nu - 2)) / d log nu
-        slopes = -2.0 / (self.posterior.tails.nu[: self.n_units][units] - 2.0)
-        values = self.posterior.structure.gram(self.posterior.covariance_cholesky)[units]
-        of_tails = (coefficients[..., -1] * slopes)[..., None] * self.posterior.structure.entries(values)
-        return factors * (of_scales + of_tails.reshape(of_scales.shape))
+        changes = super().response(coefficients[..., : self.n_entries], units)
+        if self.follows_tails:
+            # d log(nu/(nu - 2)) / d log nu
+            slopes = -2.0 / (self.posterior.tails.nu[: self.n_units][units] - 2.0)
+            scales = self.posterior.structure.gram(self.posterior.covariance_cholesky)[units]
+            by_tails = (coefficients[..., -1] * slopes)[..., None] * self.posterior.structure.entries(scales)
+            changes = changes + by_tails.reshape(changes.shape)
+        return np.repeat(self.factors()[units], self.n_entries) * changes
 
     def coordinates(self, units=slice(None)):
-        own = super().coordinates
         if not self.follows_tails:
-            return own(units)
+            return super().coordinates(units)
         blocks = self.posterior.structure.coefficient_blocks
         quadratic = np.arange(blocks["quadratic"].start, blocks["quadratic"].stop)
         tails = np.resize(np.arange(blocks["tail"].start, blocks["tail"].stop), self.n_units)
@@ -270,14 +237,11 @@ class Covariances(Scales):
 
 
 class FunctionOfCovariances(GaussianTarget):
-    """A function of every precision group's covariance matrix, by the delta method.
-
-    A subclass defines `of_entries`, `changes_of` and the target's shape.
+    """A function of the entries of every covariance matrix, by the delta method.
 
     Attributes
     ----------
-    of : Covariances or Scales, of which it is a function
-    n_per_unit : int, number of entries of a group
+    matrices : Covariances or Scales, of which it is a function
     """
 
     block = "quadratic"
@@ -285,49 +249,36 @@ class FunctionOfCovariances(GaussianTarget):
 
     def __init__(self, posterior, origin):
         super().__init__(posterior, origin)
-        self.of = self.source(posterior, origin)
-        self.width = self.of.width
-        self._row, self._column = np.divmod(self.of.flat_positions(), posterior.n_features)
+        self.matrices = self.source(posterior, origin)
+        self.width = self.matrices.width
 
     @abstractmethod
-    def of_entries(self, entries):
-        """Its values, given unique entries of the matrices: (..., units, Q) -> (..., units, n_per_unit)."""
+    def function(self, entries):
+        """Its values, given unique entries of the matrices: (..., units, Q) -> (..., units, n_entries)."""
 
     @abstractmethod
-    def changes_of(self, changes, entries):
-        """First-order changes of `of_entries` by those of the entries, both (..., units, Q)."""
+    def derivative(self, changes, entries):
+        """First-order changes of `function` by those of the entries, both (..., units, Q)."""
 
     @property
-    def size(self):
-        return self.n_units * self.n_per_unit
+    def shape(self):
+        return super().shape[1:] if self.posterior.structure.shares_precision else super().shape
 
     def coordinates(self, units=slice(None)):
-        return self.of.coordinates(units)
+        return self.matrices.coordinates(units)
 
     def of_flat(self, flat):
-        """Its flat values, given those of what it is a function of: (n, d) -> (n, size)."""
-        return self.of_entries(flat.reshape(len(flat), self.n_units, -1)).reshape(len(flat), -1)
+        """Its flat values, given those of the matrices: (n, d) -> (n, size)."""
+        return self.function(flat.reshape(len(flat), self.n_units, -1)).reshape(len(flat), -1)
 
     def value(self):
-        return self.shaped(self.of_flat(self.of.flat_value()[None])[0])
+        return self.shaped(self.of_flat(self.matrices.flat_value()[None])[0])
 
     def response(self, coefficients, units=slice(None)):
-        entries = self.of.flat_value().reshape(self.n_units, -1)[units]
-        changes = self.of.response(coefficients, units)
-        found = self.changes_of(changes.reshape(*changes.shape[:-1], *entries.shape), entries)
-        return found.reshape(*changes.shape[:-1], -1)
-
-    def flat(self, values):
-        return values.reshape(*values.shape[: values.ndim - len(self._shape)], -1)
-
-    def shaped(self, flat):
-        return flat.reshape((*flat.shape[:-1], *self._shape))
-
-    def _of_groups(self, names):
-        """Labels of the entries, given the names of those of one group."""
-        if self.posterior.structure.shares_precision:
-            return names
-        return [f"{k},{name}" if name else f"{k}" for k in range(self.n_units) for name in names]
+        entries = self.matrices.flat_value().reshape(self.n_units, -1)[units]
+        changes = self.matrices.response(coefficients, units)
+        derivative = self.derivative(changes.reshape(*changes.shape[:-1], *entries.shape), entries)
+        return derivative.reshape(*changes.shape[:-1], -1)
 
 
 class StandardDeviations(FunctionOfCovariances):
@@ -342,27 +293,24 @@ class StandardDeviations(FunctionOfCovariances):
 
     def __init__(self, posterior, origin):
         super().__init__(posterior, origin)
-        self.variances = np.flatnonzero(self._row == self._column)
-        self.n_per_unit = len(self.variances)
-        structure = posterior.structure
-        groups = () if structure.shares_precision else (self.n_units,)
-        self._shape = (*groups, *structure.prior_shape[:1])
+        self._variances = np.flatnonzero(posterior.structure.entries(posterior.structure.identity))
+        self.n_entries = len(self._variances)
 
-    def is_positive(self):
-        return np.ones(self.size, dtype=bool)
+    def function(self, entries):
+        return np.sqrt(entries[..., self._variances])
 
-    def of_entries(self, entries):
-        return np.sqrt(entries[..., self.variances])
+    def derivative(self, changes, entries):
+        return changes[..., self._variances] / (2.0 * self.function(entries))
 
-    def changes_of(self, changes, entries):
-        return changes[..., self.variances] / (2.0 * self.of_entries(entries))
+    @property
+    def shape(self):
+        return super().shape if self.posterior.structure.prior_shape else (self.n_units,)
 
-    def subscripts(self, feature_names):
-        return self._of_groups(list(feature_names) if self.posterior.structure.prior_shape else [""])
+    def entry_names(self, feature_names):
+        return feature_names if self.posterior.structure.prior_shape else [""]
 
-    def flat_index(self, component, row, column):
-        group = self.posterior.structure.precision_group(component)
-        return self.n_per_unit * group + row % self.n_per_unit
+    def entry_index(self, row, column):
+        return row % self.n_entries
 
 
 class Correlations(FunctionOfCovariances):
@@ -377,22 +325,21 @@ class Correlations(FunctionOfCovariances):
 
     def __init__(self, posterior, origin):
         super().__init__(posterior, origin)
-        n_features = posterior.n_features
-        of_feature = np.flatnonzero(self._row == self._column)
-        self._pairs = np.flatnonzero(self._row != self._column)
-        self._first, self._second = (of_feature[part[self._pairs]] for part in (self._row, self._column))
-        self.n_per_unit = n_features * (n_features - 1) // 2
-        groups = () if posterior.structure.shares_precision else (self.n_units,)
-        self._shape = (*groups, self.n_per_unit)
+        row, column = upper_triangle(posterior.n_features)
+        variances, self._pairs = np.flatnonzero(row == column), np.flatnonzero(row != column)
+        self._row, self._column = row[self._pairs], column[self._pairs]
+        self._first, self._second = variances[self._row], variances[self._column]
+        self.n_entries = len(self._pairs)
 
-    def of_entries(self, entries):
+    def function(self, entries):
         scale = np.sqrt(entries[..., self._first] * entries[..., self._second])
         return entries[..., self._pairs] / scale
 
-    def changes_of(self, changes, entries):
+    def derivative(self, changes, entries):
         first, second = entries[..., self._first], entries[..., self._second]
-        of_scale = changes[..., self._first] / first + changes[..., self._second] / second
-        return changes[..., self._pairs] / np.sqrt(first * second) - 0.5 * self.of_entries(entries) * of_scale
+        relative = changes[..., self._first] / first + changes[..., self._second] / second
+        own = changes[..., self._pairs] / np.sqrt(first * second)
+        return own - 0.5 * self.function(entries) * relative
 
     def on_diagonal(self):
         return np.zeros(self.size, dtype=bool)
@@ -400,20 +347,17 @@ class Correlations(FunctionOfCovariances):
     def families(self):
         return [(np.ones(self.size, dtype=bool), self.quantile)]
 
-    def subscripts(self, feature_names):
-        rows, columns = np.triu_indices(self.posterior.n_features, 1)
-        return self._of_groups(
-            [f"{feature_names[p]},{feature_names[q]}" for p, q in zip(rows, columns, strict=True)]
-        )
+    def entry_names(self, feature_names):
+        pairs = zip(self._row, self._column, strict=True)
+        return [f"{feature_names[p]},{feature_names[q]}" for p, q in pairs]
 
-    def flat_index(self, component, row, column):
+    def entry_index(self, row, column):
         if row == column:
             raise ValueError(
                 "target='correlations' has no entries on the diagonal: feature must be a pair of different "
                 f"features, got {(row, column)!r}."
             )
-        places = np.flatnonzero((self._row[self._pairs] == row) & (self._column[self._pairs] == column))
-        return self.n_per_unit * self.posterior.structure.precision_group(component) + int(places[0])
+        return int(np.flatnonzero((self._row == row) & (self._column == column))[0])
 
 
 class LogTails(GaussianTarget):
@@ -429,18 +373,12 @@ class LogTails(GaussianTarget):
     def response(self, coefficients, units=slice(None)):
         return coefficients[..., 0]
 
-    def flat(self, values):
-        n_draw_axes = np.ndim(values) - len(self.posterior.structure.tails_shape)
-        return np.reshape(values, (*np.shape(values)[:n_draw_axes], -1))
+    @property
+    def shape(self):
+        return self.posterior.structure.tails_shape
 
-    def shaped(self, flat):
-        return flat if self.posterior.structure.tails_shape else flat[..., 0]
-
-    def subscripts(self, feature_names):
-        return [f"{k}" for k in range(self.n_units)] if self.posterior.structure.tails_shape else ["all"]
-
-    def flat_index(self, component, row, column):
-        return component if self.posterior.structure.tails_shape else 0
+    def unit_names(self):
+        return super().unit_names() if self.shape else ["all"]
 
 
 class Tails(LogTails):
@@ -461,13 +399,8 @@ class Tails(LogTails):
 # Mixtures with fitted degrees of freedom have those of the tails besides.
 PARAMETERS = tuple(target.name for target in (LogWeights, Means, Precisions))
 
-TARGETS = {
-    target.name: target
-    for target in (
-        *(LogWeights, Means, Precisions, Weights, StandardDeviations, Correlations, Covariances, Scales),
-        *(LogTails, Tails),
-    )
-}
+_OF_NORMAL_COMPONENTS = LogWeights, Means, Precisions, Weights, StandardDeviations, Correlations, Covariances
+TARGETS = {target.name: target for target in (*_OF_NORMAL_COMPONENTS, Scales, LogTails, Tails)}
 
 
 class GaussianTargets(Targets):
@@ -491,13 +424,3 @@ class GaussianTargets(Targets):
     @property
     def parameters(self):
         return PARAMETERS + (LogTails.name,) * (self.posterior.structure.n_tails > 0)
-
-    def parts_of_direction(self, direction):
-        structure = self.posterior.structure
-        intercepts, linear, quadratic = (np.square(block) for block in structure.split(direction))
-        totals = {"intercept": intercepts.sum(), "linear": linear.sum(), "quadratic": quadratic.sum()}
-        name = next(target.name for target in self.theta if target.block == max(totals, key=totals.get))
-        shares = intercepts + linear.sum(axis=1)
-        if structure.has_own_precisions:
-            shares += quadratic.sum(axis=1)
-        return name, shares

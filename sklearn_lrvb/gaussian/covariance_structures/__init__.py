@@ -1,6 +1,6 @@
 """Covariance structures: everything that depends on the shape of the components' covariance matrices.
 
-`structures` has the interface and the types, which take `wisharts` for q(Lambda) and `random_factors`
+`structures` has the interface and the types, which take `Wisharts` for q(Lambda) and `random_factors`
 for draws. `full_pair` has what the missing information needs of components with a matrix each.
 `tests/structure_check.py` tests whether the methods of a structure fit together.
 """

@@ -1,8 +1,9 @@
 """Two components with a covariance matrix each: their contribution to the missing information.
 
 The contribution is a Gram matrix of h_k - h_l with weights r_k r_l >= 0. It is accumulated from monomials of
-z, the rows in the frame of the product of the two Gaussians. That product is at least as concentrated as
-either of the two in every direction, so that the change from its frame to theirs loses no digits.
+z, the rows in the whitened coordinates of the product of the two Gaussians. That product is at least as
+concentrated as either of the two in every direction, so that the change from its coordinates to theirs loses
+no digits.
 
 *Conventions.* The monomials of a row z are the products u_i u_j, i <= j, of u = (1, z), row by row:
 (1, z, z_1 z_1, z_1 z_2, ...), F = (P + 1)(P + 2)/2 of them. `information.missing_information` makes the pass

@@ -1,9 +1,9 @@
 """Factors of random precisions: smooth functions of normal variables, with their derivatives.
 
-A random precision in the frame of its group, T = L L' with a mean near I, is made from a normal change B of
-the same shape, the response of the precision to linear response's normal coefficients. What is drawn is
-described by its *normal* (the change) and its *factor* (L). The density of T follows from that of B by the
-derivative of the one in the other.
+A random precision in the whitened coordinates of its group, T = L L' with a mean near I, is made from a
+normal change B of the same shape, the response of the precision to linear response's normal coefficients.
+What is drawn is described by its *normal* (the change) and its *factor* (L). The density of T follows from
+that of B by the derivative of the one in the other.
 
 Precisions that are numbers have `GammaFactors`, and matrices `BartlettFactors`, with L upper triangular. Then
 column j of L is a regression on earlier coordinates: with y ~ N(0, T^-1) and z_j standard normal,
@@ -16,9 +16,9 @@ If T is a Wishart matrix with nu degrees of freedom, divided by nu, then the ent
     L_ij ~ N(0, 1/nu) for i < j,        L_jj^2 ~ chi^2_{nu - (P - 1 - j)} / nu,      j = 0, 1, ...
 
 Linear response gives a normal change B of T, with variances s_ij, and the relative variance r_j of the
-variance of feature j. Where values are hidden, 2/s_jj, 1/s_ij and 2/r_j are the numbers of rows (the prior's
+variance of feature j. Where values are missing, 2/s_jj, 1/s_ij and 2/r_j are the numbers of rows (the prior's
 included) that tell the residual variance 1/L_jj^2, the coefficient L_ij, and the variance of a feature. Rows
-that show feature j but hide i are the share kappa_ij of the latter. They tell the residual variance together
+that show feature j but not i are the share kappa_ij of the latter. They tell the residual variance together
 with the variance that y_i explains: the larger L_ij, the less is left. So
 
     L_ij = B_ij,        L_jj^2 = t_j (1 + sum_{i<j} kappa_ij L_ij^2),        kappa_ij = 1 - r_j / (2 s_ij),
@@ -32,22 +32,15 @@ B_ij = L_ij, and B_jj by the gamma distribution function of t_j = L_jj^2 / (1 + 
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 
 import numpy as np
 
-from sklearn_lrvb.distributions.special_functions import (
-    SMALLEST_GAMMA,
-    gamma_quantile,
-    normal_of_gamma,
-    stirling_remainder,
-)
-
-_LOG_2_PI = np.log(2.0 * np.pi)
+from sklearn_lrvb.distributions.copula_margins import GammaVariables
+from sklearn_lrvb.distributions.special_functions import SMALLEST_GAMMA
 
 
 class RandomFactors(ABC):
-    """Factors L of random precisions L L' in their own frames; the mean is I where no value is hidden.
+    """Factors L of random precisions L L' in their own coordinates; the mean is I where no value is missing.
 
     Arrays are (n, S, ...) for n draws, S precision groups, and the shape of a structure's statistic.
 
@@ -110,53 +103,6 @@ def gamma_draws(generator, shapes):
     return np.maximum(generator.standard_gamma(shapes), SMALLEST_GAMMA * shapes)
 
 
-@dataclass(frozen=True)
-class GammaVariables:
-    """Gamma variables t that are quantiles of normal variables b.
-
-    Attributes
-    ----------
-    scale : (...), standard deviations of b
-    mean, deviation : (...), of t
-    """
-
-    scale: np.ndarray
-    mean: np.ndarray
-    deviation: np.ndarray
-
-    def values(self, normals):
-        """t at b, (n, ...)."""
-        return gamma_quantile(normals / self.scale, self.mean, self.deviation)
-
-    def normals(self, values):
-        """b at t, (n, ...)."""
-        return self.scale * normal_of_gamma(values, self.mean, self.deviation)
-
-    @property
-    def _shape(self):
-        return np.square(self.mean / self.deviation)
-
-    def log_derivatives(self, normals, values):
-        """log dt/db, by the densities of b and t: (n, ...)."""
-        shape, relative = self._shape, values / self.mean - 1.0
-        is_near = np.abs(relative) < 0.5
-        log_relative = np.where(
-            is_near, np.log1p(np.where(is_near, relative, 0.0)), np.log(values / self.mean)
-        )
-        # The log density of t without the parts that cancel: shape log shape - shape - log Gamma(shape).
-        constant = 0.5 * (np.log(shape) - _LOG_2_PI) - stirling_remainder(shape)
-        log_density = constant + shape * (log_relative - relative) - np.log(values)
-        return -0.5 * (np.square(normals / self.scale) + _LOG_2_PI) - np.log(self.scale) - log_density
-
-    def slopes(self, normals, values, slopes_of_logs):
-        """d/db of f(log t) + log dt/db, from df/dlog t: (n, ...)."""
-        shape = self._shape
-        log_slopes = np.exp(self.log_derivatives(normals, values)) / values  # d log t / db
-        # log dt/db = -b^2/(2 scale^2) + log t - shape (log t - t/mean) + constant.
-        own = 1.0 + shape * (values / self.mean - 1.0)
-        return (slopes_of_logs + own) * log_slopes - normals / np.square(self.scale)
-
-
 class GammaFactors(RandomFactors):
     """Square roots of gamma variables, (n, S, Q)."""
 
@@ -176,10 +122,12 @@ class GammaFactors(RandomFactors):
         return self._variables.normals(np.square(factors))
 
     def log_derivatives(self, changes, factors):
-        return self._variables.log_derivatives(changes, np.square(factors)).sum(axis=(1, 2))
+        values = np.square(factors)
+        log_derivatives = self._variables.log_derivatives(changes, values) + np.log(values)
+        return log_derivatives.sum(axis=(1, 2))
 
     def slopes(self, changes, factors, slopes_of_factors):
-        slopes_of_logs = 0.5 * factors * slopes_of_factors  # L = exp(log(T)/2).
+        slopes_of_logs = 0.5 * factors * slopes_of_factors + 1.0  # L = exp(log(T)/2), dT/dlog(T) = T.
         return self._variables.slopes(changes, np.square(factors), slopes_of_logs)
 
 
@@ -202,7 +150,7 @@ class BartlettFactors(RandomFactors):
         spreads = _diagonal(deviations)
         self._variables = GammaVariables(spreads, means, np.sqrt(means) * spreads)
         shares = np.maximum(1.0 - 0.5 * relative_variances[:, None, :] / variances, 0.0)
-        self._hidden_shares = np.triu(shares, 1)  # kappa
+        self._missing_shares = np.triu(shares, 1)  # kappa
         self._earlier = place.astype(float)
 
     @staticmethod
@@ -222,7 +170,7 @@ class BartlettFactors(RandomFactors):
 
     def _total_variances(self, factors):
         """1 + sum_{i<j} kappa_ij L_ij^2, (n, S, P)."""
-        return 1.0 + np.einsum("sij,nsij->nsj", self._hidden_shares, np.square(factors))
+        return 1.0 + np.einsum("sij,nsij->nsj", self._missing_shares, np.square(factors))
 
     def changes(self, factors):
         changes = np.triu(factors, 1)
@@ -233,15 +181,18 @@ class BartlettFactors(RandomFactors):
 
     def log_derivatives(self, changes, factors):
         pivots, totals = np.square(_diagonal(factors)), self._total_variances(factors)
-        found = self._variables.log_derivatives(_diagonal(changes), pivots / totals) + np.log(totals)
-        found += 0.5 * self._earlier * np.log(pivots)  # |dT/d(L_ij, L_jj^2)| = prod_j L_jj^j
-        return found.sum(axis=(1, 2))
+        log_derivatives = self._variables.log_derivatives(_diagonal(changes), pivots / totals)
+        # |dT/d(L_ij, log L_jj^2)| = prod_j L_jj^(j + 2)
+        log_derivatives += (0.5 * self._earlier + 1.0) * np.log(pivots)
+        return log_derivatives.sum(axis=(1, 2))
 
     def slopes(self, changes, factors, slopes_of_factors):
         pivots, totals = np.square(_diagonal(factors)), self._total_variances(factors)
-        of_logs = 0.5 * (_diagonal(factors) * _diagonal(slopes_of_factors) + self._earlier)  # log L_jj^2
-        of_totals = (2.0 * (of_logs + 1.0) / totals)[..., None, :]
-        slopes = np.triu(slopes_of_factors, 1) + of_totals * self._hidden_shares * factors
+        of_logs = (
+            0.5 * (_diagonal(factors) * _diagonal(slopes_of_factors) + self._earlier) + 1.0
+        )  # log L_jj^2
+        of_totals = (2.0 * of_logs / totals)[..., None, :]
+        slopes = np.triu(slopes_of_factors, 1) + of_totals * self._missing_shares * factors
         slopes += slopes.swapaxes(-1, -2)
         _diagonal(slopes)[...] = self._variables.slopes(_diagonal(changes), pivots / totals, of_logs)
         return slopes

@@ -2,14 +2,14 @@
 
 *Conventions.* K components, P features (coordinates of rows; of a row's projection, if the structure has more
 dimensions than features), S precision groups: the components of a group share one precision,
-Lambda_s, and a group is one component or all of them (S = K or 1). Component k has its own frame,
+Lambda_s, and a group is one component or all of them (S = K or 1). Component k has its own coordinates,
 y = W_k (x - m_k) with W_k' W_k = E Lambda_k, in which E Lambda is the identity. Rows come feature-major: a
 block is (P, n), whitened (K, P, n). The log densities of a structure depend on y through a statistic s(y) of
 degree two,
 
     full, tied: y y' (P, P)      diagonal, tied diagonal: y_p^2 (P,)      spherical: |y|^2 (1,)
 
-summed within a group, with s(I) = E s(y) for y ~ N(0, I) its ``identity_statistic``. Maps between frames
+summed within a group, with s(I) = E s(y) for y ~ N(0, I) its ``identity_statistic``. Maps between coordinates
 and x (``covariance_cholesky``, ``whiteners``) have the statistic's shape: (S, P, P), or (S, P), (S, 1) where
 they only scale. The Q unique numbers of a statistic are its entries. An entry that occurs in it c times is
 multiplied by sqrt(c) in a vector, so that inner products of vectors are those of statistics.
@@ -23,9 +23,9 @@ O_k being the identity statistic less the known noise on x, which enters every s
 (..., D), represent the change d rho_k = beta . h_k of the log densities. The intercepts come first in them,
 then (K, P) linear coefficients, then (S, Q) quadratic ones.
 
-*Labels.* A row belongs to one of L labels: the K components, and the background if there is one, which comes
-last. The background is the noise component of a mixture, a constant density: its only feature is 1, so that
-there are L intercepts.
+*Labels.* A row belongs to one of L labels: the K components, and the noise component if there is one, which
+comes last. Its density is constant: its only
+feature is 1, so that there are L intercepts.
 
 *Scales.* Where components have Student's t distribution, a row of component k has the scale u
 (`posterior.tails`), and the features are
@@ -43,8 +43,8 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import lapack
 
+from sklearn_lrvb.distributions.wishart import Wisharts
 from sklearn_lrvb.gaussian.covariance_structures.random_factors import BartlettFactors, GammaFactors
-from sklearn_lrvb.gaussian.covariance_structures.wisharts import Wisharts
 from sklearn_lrvb.symmetric_matrices import (
     cholesky_factors,
     from_unique_entries,
@@ -54,8 +54,8 @@ from sklearn_lrvb.symmetric_matrices import (
     upper_triangle,
 )
 
-# Largest number of monomials for each component, by measurement, at which forming them costs less than a
-# frame that all components share saves, where every component has a matrix of its own.
+# Largest number of monomials for each component, by measurement, at which common coordinates save
+# more than forming the monomials costs, where every component has a matrix of its own.
 _MAX_MONOMIALS_PER_COMPONENT = 36
 
 
@@ -65,13 +65,13 @@ class OptionalParts:
 
     Attributes
     ----------
-    has_background : bool, whether rows may belong to the background
+    has_noise_component : bool, whether rows may belong to the noise component
     has_scales : bool, whether rows have scales
     n_tails : int, number of fitted degrees of freedom of the scales: none, one for all components, or K
     tails_by_component : bool, whether every component has its own; if K = 1, they are reported as an array
     """
 
-    has_background: bool = False
+    has_noise_component: bool = False
     has_scales: bool = False
     n_tails: int = 0
     tails_by_component: bool = False
@@ -88,7 +88,8 @@ class CovarianceStructure(ABC):
     n_components, n_features : int
         K and P.
     identity : ndarray
-        A precision in its own frame, in the shape of the statistic.
+        The identity, in the shape of the statistic: the mean precision of a group in its whitened
+        coordinates.
     entry_counts : ndarray of shape (Q,)
         How often each entry occurs in the statistic.
     wisharts : Wisharts
@@ -113,7 +114,7 @@ class CovarianceStructure(ABC):
         Shape of `covariance_prior`, and of a group's entry in an attribute.
     statistic_axes : tuple
         Index that gives the numbers of groups the trailing axes of a statistic, to broadcast with it.
-    has_background, has_scales, n_tails, n_labels
+    has_noise_component, has_scales, n_tails, n_labels
         As in `OptionalParts`; L.
     tails_shape : tuple of int
         Shape of degrees of freedom as an attribute: () or (K,).
@@ -121,14 +122,14 @@ class CovarianceStructure(ABC):
         S, Q, F = 1 + P + Q and D = L + K P + S Q; with scales F is larger by one or two, D by K and n_tails.
     n_polynomials : int, 1 + P + Q
     n_monomials : int
-        Number of monomials of degree <= 2 in a frame that all components share: 1, the coordinates v, and
-        what s(v) has, or |v|^2 alone where all components share a precision.
-    prefers_common_frame : bool
-        Whether, for many rows, such a frame costs less than a frame for each component.
+        Number of monomials of degree <= 2 in coordinates that all components share: 1, v, and what s(v)
+        has, or |v|^2 alone where all components share a precision.
+    prefers_common_coordinates : bool
+        Whether, for many rows, such coordinates cost less than those of each component.
     has_common_terms : bool
-        Whether the terms that log densities leave out in such a frame are common to all labels.
+        Whether the terms that log densities leave out in such coordinates are common to all labels.
     size_of_pattern : int
-        Largest size of what belongs to a pattern of holes: a matrix of each group, else nothing.
+        Largest size of what belongs to a pattern of missing values: a matrix of each group, else nothing.
     coefficient_blocks : dict, str -> slice
         Slices of D with all intercepts, linear and quadratic coefficients, those of the scales and of the
         tails, in this order. The linear ones are (K, P), the quadratic ones (S, Q).
@@ -151,8 +152,8 @@ class CovarianceStructure(ABC):
     ):
         n_components = int(n_components)  # A NumPy integer would overflow in counts of operations.
         self.n_components, self.n_features = n_components, n_features
-        self.parts, self.n_labels = parts, n_components + parts.has_background
-        self.has_background, self.has_scales = parts.has_background, parts.has_scales
+        self.parts, self.n_labels = parts, n_components + parts.has_noise_component
+        self.has_noise_component, self.has_scales = parts.has_noise_component, parts.has_scales
         self.n_tails, self.tails_shape = parts.n_tails, (n_components,) * parts.tails_by_component
         self.n_dimensions = n_features if n_dimensions is None else n_dimensions
         self.has_own_precisions, self.is_matrix = not self.shares_precision, identity.ndim == 2
@@ -173,8 +174,8 @@ class CovarianceStructure(ABC):
         self.n_monomials = 1 + n_features + (self.n_quadratic if self.has_own_precisions else 1)
         self.has_own_matrices = self.is_matrix and self.has_own_precisions
         largest = _MAX_MONOMIALS_PER_COMPONENT * n_components
-        self.prefers_common_frame = not self.has_own_matrices or self.n_monomials <= largest
-        self.has_common_terms = self.has_own_precisions or not (self.has_background or self.has_scales)
+        self.prefers_common_coordinates = not self.has_own_matrices or self.n_monomials <= largest
+        self.has_common_terms = self.has_own_precisions or not (self.has_noise_component or self.has_scales)
         self.size_of_pattern = self.n_groups * identity.size if self.is_matrix else 0
         self.block_shapes = {
             "intercept": (self.n_labels, 1),
@@ -324,14 +325,14 @@ class CovarianceStructure(ABC):
     def second_moments(self, whitened, weights):
         """Sums of weight s(y) in every group, weights of any sign.
 
-        (K, P, n), (K, n) -> (S, ...); of rows in one frame, (1, P, n), (1, n) -> (1, ...).
+        (K, P, n), (K, n) -> (S, ...); of rows in common coordinates, (1, P, n), (1, n) -> (1, ...).
         """
 
     @abstractmethod
     def curvature_products(self, curvature, whitened):
         """<B, s(y)> of every row: (S, ...), (K, P, n) -> (K, n)."""
 
-    # Maps between frames.
+    # Maps between coordinates.
 
     @abstractmethod
     def cholesky(self, covariances):
@@ -368,12 +369,15 @@ class CovarianceStructure(ABC):
     # Rows.
 
     @abstractmethod
-    def whiten(self, whiteners, centred_means, block):
-        """Rows in every component's frame: (S, ...), (K, P), (P, n) -> (K, P, n)."""
+    def whiten(self, whiteners, centred_means, with_one):
+        """Rows, which stand after a row of ones, in every component's whitened coordinates.
+
+        (S, ...), (K, P), (1 + P, n) -> (K, P, n)
+        """
 
     @abstractmethod
     def whiten_into(self, whitener, center, block, rows):
-        """Write rows in one frame: (1, ...), (P,), (P, n) into (P, n)."""
+        """Write rows in common coordinates: (1, ...), (P,), (P, n) into (P, n)."""
 
     @abstractmethod
     def pulled_back(self, whiteners, whitened):
@@ -415,7 +419,7 @@ class CovarianceStructure(ABC):
     # Statistics, by the methods above.
 
     def resized(self, n_components):
-        """The same structure for another number of components, without background or fitted nu."""
+        """The same structure for another number of components, without noise component or fitted nu."""
         return type(self)(n_components, self.n_features, OptionalParts(has_scales=self.has_scales))
 
     def projected(self, n_features):
@@ -479,7 +483,9 @@ class CovarianceStructure(ABC):
 
     def log_determinants(self, covariance_cholesky):
         """Log determinants of L L', (n, ...) -> (n,)."""
-        return 2.0 * self.power * np.log(self.diagonal(covariance_cholesky)).sum(axis=-1)
+        factors = covariance_cholesky
+        pivots = factors.diagonal(axis1=-2, axis2=-1) if self.is_matrix else factors
+        return 2.0 * self.power * np.log(pivots).sum(axis=-1)
 
     def is_positive_definite(self, covariance):
         """Whether one covariance is positive definite to working precision: (...) -> bool."""
@@ -490,9 +496,12 @@ class CovarianceStructure(ABC):
 
         All terms that are added are non-negative: close to the identity they keep their digits.
         """
-        squares = np.square(self.diagonal(roots))
-        below = (roots * (1.0 - self.identity)).reshape(len(roots), -1)
-        return (squares - 1.0 - np.log(squares)).sum(axis=-1) + np.einsum("si,si->s", below, below)
+        terms = np.square(roots).reshape(len(roots), -1)
+        on_diagonal = terms[:, :: 1 + self.n_features * self.is_matrix]
+        logs = np.log(on_diagonal)
+        on_diagonal -= 1.0
+        on_diagonal -= logs
+        return terms.sum(axis=1)
 
     def deviations(self, covariance_cholesky):
         """Standard deviations of the features, one each or one for all: (S, ...) -> (S, P or 1)."""
@@ -501,8 +510,7 @@ class CovarianceStructure(ABC):
 
     def precision_trace(self, whiteners):
         """trace E Lambda, (S, ...) -> (S,)."""
-        flat = whiteners.reshape(len(whiteners), -1)
-        return self.power * np.einsum("si,si->s", flat, flat)
+        return self.power * np.square(whiteners).reshape(len(whiteners), -1).sum(axis=1)
 
     # Features and their coefficients.
 
@@ -519,7 +527,7 @@ class CovarianceStructure(ABC):
         return entries[index]
 
     def component_features(self, whitened, origin, spread=None):
-        """h of rows in one component's frame: (P, n), (...) -> (F, n).
+        """h of rows in one component's coordinates: (P, n), (...) -> (F, n).
 
         What is expected of the rows' s(y) may differ from that of ``whitened``, by ``spread`` (Q, n).
         """
@@ -565,7 +573,7 @@ class CovarianceStructure(ABC):
         return self.from_entries(features / self.feature_scale)
 
     def feature_moments(self, counts, first, second, origin, *of_scales):
-        """Sums of h: moments about the frames -> (D,). The transpose of `polynomials`.
+        """Sums of h: moments in the whitened coordinates -> (D,). The transpose of `polynomials`.
 
         Parameters
         ----------
@@ -590,8 +598,8 @@ class CovarianceStructure(ABC):
     def polynomials(self, coefficients, origin):
         """beta . h as a + b.y + <B, s(y)>: (..., D) -> (..., L), (..., K, P), (..., S, ...).
 
-        The background's is a alone, the last one. Where there are scales, the coefficients of u in a come
-        after these, (..., K): beta . h is then a + u (a_u + b.y + <B, s(y)>) and the feature of nu.
+        The noise component's is a alone, the last one. Where there are scales, the coefficients of u in a
+        come after these, (..., K): beta . h is then a + u (a_u + b.y + <B, s(y)>) and the feature of nu.
         """
         intercepts, linear, quadratic = self.split(coefficients)
         curvature = self.quadratic_sums(quadratic) / (2.0 * self.power)
@@ -652,7 +660,7 @@ class CovarianceStructure(ABC):
         return 1.0 / (self.power * self.feature_scale)
 
     def own_precision_response(self, quadratic):
-        """d Lambda in its own frame, -a/power B: (..., S, Q) -> (..., S, ...)."""
+        """d Lambda in its own coordinates, -a/power B: (..., S, Q) -> (..., S, ...)."""
         return -self.quadratic_sums(quadratic) / self.power
 
     def precision_response(self, quadratic, whiteners):
@@ -691,7 +699,7 @@ class MatrixStructure(CovarianceStructure):
         )
 
     def resized(self, n_components):
-        """The same structure for another number of components, without background or fitted nu."""
+        """The same structure for another number of components, without noise component or fitted nu."""
         parts = OptionalParts(has_scales=self.has_scales)
         return type(self)(n_components, self.n_features, parts, self.n_dimensions)
 
@@ -798,19 +806,18 @@ class MatrixStructure(CovarianceStructure):
 
     # Rows.
 
-    def whiten(self, whiteners, centred_means, block):
-        """Rows in every component's frame: (S, P, P), (K, P), (P, n) -> (K, P, n)."""
-        shifts = self.transformed(whiteners, centred_means)
+    def whiten(self, whiteners, centred_means, with_one):
+        """Rows in every component's whitened coordinates: (S, P, P), (K, P), (1 + P, n) -> (K, P, n)."""
+        shifts = -np.matmul(whiteners, centred_means[:, :, None])
         if np.abs(shifts).max() > _FAR:
-            return whiteners @ (block - centred_means[:, :, None])
+            return whiteners @ (with_one[1:] - centred_means[:, :, None])
         if self.shares_precision:
-            return (whiteners[0] @ block)[None] - shifts[:, :, None]
-        maps = np.concatenate([-shifts[:, :, None], whiteners], axis=2).reshape(-1, 1 + self.n_features)
-        with_one = np.concatenate([np.ones((1, block.shape[1])), block])
+            return (whiteners[0] @ with_one[1:])[None] + shifts
+        maps = np.concatenate([shifts, whiteners], axis=2).reshape(-1, 1 + self.n_features)
         return (maps @ with_one).reshape(len(centred_means), self.n_features, -1)
 
     def whiten_into(self, whitener, center, block, rows):
-        """Write rows in one frame: (1, P, P), (P,), (P, n) into (P, n)."""
+        """Write rows in common coordinates: (1, P, P), (P,), (P, n) into (P, n)."""
         np.matmul(whitener[0], block, out=rows)
         rows -= (whitener[0] @ center)[:, None]
 
@@ -987,14 +994,14 @@ class ScaleStructure(CovarianceStructure):
 
     # Rows.
 
-    def whiten(self, whiteners, centred_means, block):
-        """Rows in every component's frame: (P, n) -> (K, P, n)."""
-        whitened = block - centred_means[:, :, None]
+    def whiten(self, whiteners, centred_means, with_one):
+        """Rows in every component's whitened coordinates: (1 + P, n) -> (K, P, n)."""
+        whitened = with_one[1:] - centred_means[:, :, None]
         whitened *= whiteners[:, :, None]
         return whitened
 
     def whiten_into(self, whitener, center, block, rows):
-        """Write rows in one frame: (1, Q), (P,), (P, n) into (P, n)."""
+        """Write rows in common coordinates: (1, Q), (P,), (P, n) into (P, n)."""
         np.subtract(block, center[:, None], out=rows)
         rows *= whitener[0][:, None]
 

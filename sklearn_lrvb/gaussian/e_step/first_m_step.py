@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse import issparse
 
-from sklearn_lrvb.gaussian.e_step.frames import OwnFrames
+from sklearn_lrvb.gaussian.e_step.coordinates import OwnCoordinates
 from sklearn_lrvb.gaussian.posterior.variational_posterior import VariationalPosterior
 
 
@@ -18,14 +18,14 @@ def posterior_from_responsibilities(rows, prior, responsibilities, factors=None)
     """M-step from given responsibilities, for the start of a fit.
 
     It makes two passes over the rows: the first computes the components' means, the second the moments about
-    them, in units of the columns' standard deviations or in the frames of given covariances.
+    them, in units of the columns' standard deviations or in the whitened coordinates of given covariances.
 
     Parameters
     ----------
     rows : Rows
     prior : MixturePrior
     responsibilities : array or sparse array (n_samples, n_labels), or callable RowBlock -> (n, L)
-        Where there are those of the components alone, no row is of the background.
+        Where there are those of the components alone, no row is of the noise component.
     factors : array (S, ...) or None, default=None
         Cholesky factors of covariances that are like those of the rows.
 
@@ -46,17 +46,20 @@ def posterior_from_responsibilities(rows, prior, responsibilities, factors=None)
     if factors is None:
         seen_by_any = np.asarray(rows.seen_weight)
         scale = np.sqrt(squares / np.where(seen_by_any > 0, seen_by_any, 1.0))
-        if rows.has_holes:
-            # The hidden values of a constant column begin with this variance, and lose a share of it a sweep.
+        if rows.has_missing:
+            # The missing values of a constant column start with this variance, and lose a share
+            # of it in every iteration.
             scale = np.where(scale > 0, scale, prior.deviations)
         scale[scale == 0] = 1.0
         factors = prior.structure.diagonal_factors(scale)
-    of_components, of_background = np.split(counts, [len(centers)])
-    start = VariationalPosterior(prior, of_components, centers, factors, of_background, tails=prior.tails)
+    of_components, of_noise_component = np.split(counts, [len(centers)])
+    start = VariationalPosterior(
+        prior, of_components, centers, factors, of_noise_component, tails=prior.tails
+    )
     # Moments about each component's own mean keep their digits, however tight the component will turn out.
-    own_frames = OwnFrames(start)
-    function = functools.partial(_moments_of_block, own_frames, given)
-    moments = rows.total(function, own_frames.workload, along=along)
+    own_coordinates = OwnCoordinates(start)
+    function = functools.partial(_moments_of_block, own_coordinates, given)
+    moments = rows.total(function, own_coordinates.workload, along=along)
     if prior.tails is not None:  # All scales start at one, and nu where it is.
         moments = replace(moments, scale_sums=of_components)
     return start.m_step(start.with_prior(moments))
@@ -74,15 +77,17 @@ def _sums_of_values(structure, given, block, along=None):
     """
     weights, n_components = _weights(structure, given, block, along), structure.n_components
     counts, of_components = weights.sum(axis=1), weights[:n_components]
-    if block.holes is None:
+    if block.missing is None:
         seen = np.tile(counts[:n_components, None], len(block.rows))
     else:
         seen = of_components @ block.seen.T
     return counts, seen, of_components @ block.rows.T, block.weighted(np.square(block.rows)).sum(axis=1)
 
 
-def _moments_of_block(frames, given, block, along=None):
-    return frames.moments(frames.whiten(block), _weights(frames.posterior.structure, given, block, along))
+def _moments_of_block(coordinates, given, block, along=None):
+    return coordinates.moments(
+        coordinates.represented(block), _weights(coordinates.posterior.structure, given, block, along)
+    )
 
 
 def _weights(structure, given, block, along):

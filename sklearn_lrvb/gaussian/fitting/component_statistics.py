@@ -1,7 +1,7 @@
-"""What the moves between optima ask of normal components: merged and emptied ones, and what they gain.
+"""What split and merge moves ask of normal components: merged and emptied ones, and what they gain.
 
 *Mathematics.* The lower bound is a function of the components' complete sufficient statistics, prior and
-known noise included (`mixtures.moves`). Conjugacy makes it a sum of closed forms,
+known noise included (`mixture.moves`). Conjugacy makes it a sum of closed forms,
 
     L(r) = log Z_w(N) + sum over precision groups of log Z(c, A) - (P/2) sum_k log tau_k + H(r) + constants,
 
@@ -19,8 +19,9 @@ move gains. The component that holds the rows of both components k and l has
     between = (tau_k tau_l s(d_k - d_l) - b0 tau_k s(d_k) - b0 tau_l s(d_l))/tau,
 
 and the other one returns to its prior. With "tied" covariances, ``between`` is added to the one A, and
-nothing else changes. `ComponentStatistics` works in the frame of the prior, where C0 is the identity and
-every A_k is at least the identity: sums of them are well conditioned whatever the units of the rows.
+nothing else changes. `ComponentStatistics` works in the whitened coordinates of the prior, where C0 is the
+identity and every A_k is at least the identity: sums of them are well conditioned whatever the units of the
+rows.
 """
 
 from dataclasses import replace
@@ -29,7 +30,7 @@ from functools import cached_property
 import numpy as np
 
 from sklearn_lrvb.gaussian.posterior.tails import NU_WITHOUT_ROWS
-from sklearn_lrvb.mixture.model import Components, occupied, sums_after
+from sklearn_lrvb.mixture.model import Components, sums_after
 from sklearn_lrvb.mixture.search import counts_after
 from sklearn_lrvb.rows import batches
 
@@ -42,10 +43,10 @@ class ComponentStatistics(Components):
     posterior : VariationalPosterior
     """
 
-    def __init__(self, posterior):
-        super().__init__(posterior)
-        self._prior, self._structure = posterior.prior, posterior.structure
-        self.splits_add_up = self._structure.has_own_precisions
+    @property
+    def splits_add_up(self):
+        """Whether splits of several components can be made at once."""
+        return self._posterior.structure.has_own_precisions
 
     @property
     def has_surplus(self):
@@ -55,11 +56,11 @@ class ComponentStatistics(Components):
         share of all rows. Where an equal share is less than twice the rows that a covariance needs, P + 1 or,
         for "spherical", 2, a component with few rows is no sign of a surplus, and an empty one is.
         """
-        counts, structure = self._posterior.counts, self._structure
+        counts, structure = self._posterior.counts, self._posterior.structure
         half_a_share = 0.5 * counts.mean()
         if half_a_share >= 1 + structure.n_dimensions / structure.power:
             return bool(counts.min() < min(1 + structure.n_dimensions, half_a_share))
-        return not occupied(counts).all()
+        return super().has_surplus
 
     # Divergences from the prior.
 
@@ -68,7 +69,7 @@ class ComponentStatistics(Components):
         """As of all components. A precision that all share, or degrees of freedom, are not counted."""
         posterior = self._posterior
         divergences = posterior.divergences.means
-        if self._structure.has_own_precisions:
+        if posterior.structure.has_own_precisions:
             divergences = divergences + posterior.divergences.precisions
         if posterior.tails is not None:
             divergences = divergences + posterior.tails.negative_log_priors()
@@ -84,47 +85,30 @@ class ComponentStatistics(Components):
         """
         posterior = self._posterior
         has_own_tails = posterior.tails is not None and posterior.tails.are_per_component
-        if not (self._prior.independent or has_own_tails):
+        if not (posterior.prior.independent or has_own_tails):
             return 0.0
         counts = np.zeros(posterior.n_components)
-        counts[-1] = 0.0 if self._structure.has_own_precisions else posterior.counts.sum()
+        counts[-1] = 0.0 if posterior.structure.has_own_precisions else posterior.counts.sum()
         return ComponentStatistics(replace(self.emptied(slice(None)), counts=counts)).own_divergences[0]
-
-    def divergence_of_padding(self, padded):
-        """By how much the divergence of q from the prior grows by one empty component, its weight apart."""
-        divergence, tails = self.divergence_of_emptied, self._posterior.tails
-        if tails is not None:
-            divergence -= tails.negative_log_prior() - padded.tails.negative_log_prior()
-        return divergence
 
     # Merges.
 
     @cached_property
-    def _whiteners_of_prior(self):
-        return self._structure.whiteners(self._prior.covariance_cholesky)
-
-    @cached_property
-    def _means(self):
-        """d in the frame of the prior, (K, P)."""
-        return self._structure.transformed(
-            self._whiteners_of_prior, self._posterior.centred_means - self._prior.mean
-        )
-
-    @cached_property
-    def _squares(self):
-        return self._structure.statistic_by_row(self._means.T)
-
-    @cached_property
-    def _scatter(self):
-        """A in the frame of the prior, (S, ...)."""
-        structure, posterior = self._structure, self._posterior
-        covariance_cholesky = structure.composed(self._whiteners_of_prior, posterior.covariance_cholesky)
+    def _statistics(self):
+        """d (K, P), s(d) (K, ...) and A (S, ...) in the whitened coordinates of the prior."""
+        posterior, prior, structure = self._posterior, self._posterior.prior, self._posterior.structure
+        whiteners = structure.whiteners(prior.covariance_cholesky)
+        means = structure.transformed(whiteners, posterior.centred_means - prior.mean)
+        covariance_cholesky = structure.composed(whiteners, posterior.covariance_cholesky)
         freedom = posterior.effective_degrees_of_freedom[structure.statistic_axes]
-        return freedom * structure.gram(covariance_cholesky)
+        return means, structure.statistic_by_row(means.T), freedom * structure.gram(covariance_cholesky)
 
     @cached_property
     def _log_evidence(self):
-        return self._log_evidence_of_precisions(self._scatter, self._posterior.effective_degrees_of_freedom)
+        """log Z(c, A) of all precision groups, (S,)."""
+        return self._log_evidence_of_precisions(
+            self._statistics[-1], self._posterior.effective_degrees_of_freedom
+        )
 
     def merge_gains(self, merges):
         """Gain of the lower bound by each merge, without the entropy of the assignments that is lost.
@@ -138,97 +122,83 @@ class ComponentStatistics(Components):
         gains : (n,), -inf where a merged covariance is singular to working precision
         """
         merges = merges if merges.ndim == 3 else merges[:, None]
-        n_numbers = max(self._posterior.n_components, merges.shape[1] * np.size(self._structure.identity))
+        size = np.size(self._posterior.structure.identity)
+        n_numbers = max(self._posterior.n_components, merges.shape[1] * size)
         gains = np.empty(len(merges))
         for batch in batches(len(merges), 8 * n_numbers):
             gains[batch] = self._gains(merges[batch])
         return np.where(np.isnan(gains), -np.inf, gains)
 
     def _gains(self, merges):
-        structure, least, pairs = self._structure, self._prior.mean_precision, merges.reshape(-1, 2)
-        first, second = self._posterior.mean_precision[pairs.T]
-        gains = 0.5 * structure.n_dimensions * np.log(first / (first + second - least) * (second / least))
-        if self._posterior.tails is not None:
-            gains += self._posterior.tails.merged(self._posterior.counts, pairs)[1]
+        """The same of one batch, (n, m, 2) -> (n,); NaN where a merged covariance is singular."""
+        posterior, prior, structure = self._posterior, self._posterior.prior, self._posterior.structure
+        pairs, b0 = merges.reshape(-1, 2), prior.mean_precision
+        first, second = posterior.mean_precision[pairs.T]
+        gains = 0.5 * structure.n_dimensions * np.log(first / (first + second - b0) * (second / b0))
+        if posterior.tails is not None:
+            gains += posterior.tails.merged(posterior.counts, pairs)[1]
+        merged = self._log_evidence_of_precisions(*self._merged_precisions(merges))
         if structure.has_own_precisions:
-            merged = self._log_evidence_of_precisions(*self._merged(pairs))
-            freedom = np.array([self._prior.degrees_of_freedom])
+            freedom = np.array([prior.degrees_of_freedom])
             emptied = self._log_evidence_of_precisions(structure.identity[None], freedom)
             gains += merged + emptied - self._log_evidence[pairs].sum(axis=1)
         gains = gains.reshape(merges.shape[:2]).sum(axis=1)
         if not structure.has_own_precisions:
-            between = self._between(pairs)
-            between = between.reshape(*merges.shape[:2], *between.shape[1:]).sum(axis=1)
-            freedom = np.repeat(self._posterior.effective_degrees_of_freedom, len(merges))
-            gains += self._log_evidence_of_precisions(self._scatter + between, freedom) - self._log_evidence
-        return gains + self.gains_of_weights(self.counts_after(merges), self._posterior.label_counts)
+            gains += merged - self._log_evidence
+        return gains + self.gains_of_weights(self.counts_after(merges), posterior.label_counts)
 
     def _log_evidence_of_precisions(self, scatter, effective_degrees_of_freedom):
         """log Z(c, A), NaN where A is singular to working precision: (n, ...), (n,) -> (n,)."""
-        structure, complement = self._structure, self._prior.complement
+        prior, structure = self._posterior.prior, self._posterior.structure
+        complement = prior.complement
         log_det_scatter = structure.log_determinants(structure.cholesky(scatter)) / structure.power
-        counts = (effective_degrees_of_freedom - self._prior.degrees_of_freedom) / structure.power
-        log_det_scatter += complement.log_determinant(
-            complement.inverse_scale(counts) / complement.prior_variance
-        )
+        counts = (effective_degrees_of_freedom - prior.degrees_of_freedom) / structure.power
+        variance_ratios = complement.inverse_scale(counts) / complement.prior_variance
+        log_det_scatter += complement.log_determinant(variance_ratios)
         return structure.wisharts.log_evidence(
-            effective_degrees_of_freedom, log_det_scatter, self._prior.independent
+            effective_degrees_of_freedom, log_det_scatter, prior.independent
         )
 
-    def _merged(self, pairs):
-        """A and c of merged components with precisions of their own, (n, ...) and (n,)."""
-        first, second = pairs.T
-        scatter = (
-            self._scatter[first] + self._scatter[second] - self._structure.identity + self._between(pairs)
-        )
-        counts = self._posterior.counts[pairs].sum(axis=1)
-        return scatter, self._prior.degrees_of_freedom + self._structure.power * counts
+    def _merged_precisions(self, merges):
+        """A and c after n times m merges, (n, m, 2), in the whitened coordinates of the prior.
 
-    def _between(self, pairs):
-        """The statistic ``between`` of the module's docstring, (n, ...)."""
-        structure, least = self._structure, self._prior.mean_precision
-        first, second = pairs.T
-        of_first, of_second = self._posterior.mean_precision[pairs.T]
-        together = of_first + of_second - least
-        apart = structure.statistic_by_row((self._means[first] - self._means[second]).T)
-        return (
-            (of_first * (of_second / together))[structure.statistic_axes] * apart
-            - (least * of_first / together)[structure.statistic_axes] * self._squares[first]
-            - (least * of_second / together)[structure.statistic_axes] * self._squares[second]
-        )
+        They are those of every merged component, (n m, ...) and (n m,). For a precision that all components
+        share they are those after the m merges, (n, ...) and (n,).
+        """
+        posterior, prior, structure = self._posterior, self._posterior.prior, self._posterior.structure
+        means, squares, scatter = self._statistics
+        axes, b0, (first, second) = structure.statistic_axes, prior.mean_precision, merges.reshape(-1, 2).T
+        first_precision, second_precision = posterior.mean_precision[first], posterior.mean_precision[second]
+        total = first_precision + second_precision - b0
+        distances = structure.statistic_by_row((means[first] - means[second]).T)
+        between = (first_precision * (second_precision / total))[axes] * distances
+        between -= (b0 * first_precision / total)[axes] * squares[first]
+        between -= (b0 * second_precision / total)[axes] * squares[second]
+        if structure.has_own_precisions:
+            counts = posterior.counts[first] + posterior.counts[second]
+            merged = scatter[first] + scatter[second] - structure.identity + between
+            return merged, prior.degrees_of_freedom + structure.power * counts
+        between = between.reshape(*merges.shape[:2], *between.shape[1:]).sum(axis=1)
+        return scatter + between, np.repeat(posterior.effective_degrees_of_freedom, len(merges))
 
     def merged_posterior(self, pairs):
         """q where the first component of every disjoint pair replaces both; the second is at its prior."""
-        posterior, prior, structure = self._posterior, self._prior, self._structure
-        centred_means, least, (first, second) = posterior.centred_means.copy(), prior.mean_precision, pairs.T
-        of_first, of_second = posterior.mean_precision[pairs.T][:, :, None]
-        sums = of_first * centred_means[first] + of_second * centred_means[second] - least * prior.mean
-        centred_means[first] = sums / (of_first + of_second - least)
-        centred_means[second] = prior.mean
-        if structure.has_own_precisions:
-            scatter, freedom = self._merged(pairs)
-        else:
-            scatter = self._scatter + self._between(pairs).sum(axis=0)
-            freedom = posterior.effective_degrees_of_freedom
-        in_units_of_prior = structure.cholesky(scatter / freedom[structure.statistic_axes])
-        merged = structure.composed(prior.covariance_cholesky, in_units_of_prior)
-        if structure.has_own_precisions:
-            covariance_cholesky = posterior.covariance_cholesky.copy()
-            covariance_cholesky[first] = merged
-            covariance_cholesky[second] = _prior_cholesky(prior)
-        else:
-            covariance_cholesky = merged
-        after = replace(
-            posterior,
-            counts=self.counts_after(pairs[None])[0, : posterior.n_components],
-            centred_means=centred_means,
-            covariance_cholesky=covariance_cholesky,
-        )
+        posterior, prior, structure = self._posterior, self._posterior.prior, self._posterior.structure
+        b0, (first, second) = prior.mean_precision, pairs.T
+        first_precision, second_precision = posterior.mean_precision[pairs.T][:, :, None]
+        means = first_precision * posterior.centred_means[first]
+        means += second_precision * posterior.centred_means[second] - b0 * prior.mean
+        means /= first_precision + second_precision - b0
+        scatter, freedom = self._merged_precisions(pairs[None])
+        cholesky = structure.cholesky(scatter / freedom[structure.statistic_axes])
+        emptied = self.emptied(second)
+        merged = _replaced(emptied, first, means, structure.composed(prior.covariance_cholesky, cholesky))
+        counts = self.counts_after(pairs[None])[0, : posterior.n_components]
         if posterior.tails is None:
-            return after
-        nu = posterior.tails.merged(posterior.counts, pairs)[0]
-        tails = posterior.tails.replaced(first, nu).replaced(second, NU_WITHOUT_ROWS)
-        return replace(after, scale_sums=sums_after(posterior.scale_sums, pairs[None])[0], tails=tails)
+            return replace(merged, counts=counts)
+        scale_sums = sums_after(posterior.scale_sums, pairs[None])[0]
+        nu, _ = posterior.tails.merged(posterior.counts, pairs)
+        return replace(merged, counts=counts, scale_sums=scale_sums, tails=emptied.tails.replaced(first, nu))
 
     # Components at their prior, and in two parts.
 
@@ -237,42 +207,30 @@ class ComponentStatistics(Components):
 
         A precision that all components share stays.
         """
-        posterior, prior = self._posterior, self._prior
-        centred_means, covariance_cholesky = posterior.centred_means.copy(), posterior.covariance_cholesky
-        centred_means[components] = prior.mean
-        if self._structure.has_own_precisions:
-            covariance_cholesky = covariance_cholesky.copy()
-            covariance_cholesky[components] = _prior_cholesky(prior)
-        after = replace(posterior, centred_means=centred_means, covariance_cholesky=covariance_cholesky)
+        posterior, prior = self._posterior, self._posterior.prior
+        cholesky = posterior.covariance_cholesky
+        if posterior.structure.has_own_precisions:  # E(Lambda)^-1 = C0/nu0
+            cholesky = prior.covariance_cholesky[0] / np.sqrt(prior.degrees_of_freedom)
+        emptied = _replaced(posterior, components, prior.mean, cholesky)
         if posterior.tails is None:
-            return after
+            return emptied
         scale_sums = posterior.scale_sums.copy()
         scale_sums[components] = 0.0
         tails = posterior.tails.replaced(components, NU_WITHOUT_ROWS)
-        return replace(after, scale_sums=scale_sums, tails=tails)
+        return replace(emptied, scale_sums=scale_sums, tails=tails)
 
     def after_split(self, split, second):
         """As of all components. Those that share a precision take that of the two parts."""
-        posterior, parts = self._posterior, split.halves
-        centred_means, covariance_cholesky = posterior.centred_means.copy(), parts.covariance_cholesky
+        posterior, parts = self._posterior, split.parts
         both = [split.component, second]
-        centred_means[both] = parts.centred_means
-        if self._structure.has_own_precisions:
-            covariance_cholesky = posterior.covariance_cholesky.copy()
-            covariance_cholesky[both] = parts.covariance_cholesky
-        scale_sums, tails = posterior.scale_sums, posterior.tails
-        if tails is not None:
-            scale_sums = scale_sums.copy()
-            scale_sums[both] = scale_sums[split.component] * parts.scale_sums / parts.scale_sums.sum()
-            tails = tails.replaced(second, tails.nu[split.component])
-        return replace(
-            posterior,
-            counts=counts_after(split, second, posterior.counts[None])[0],
-            centred_means=centred_means,
-            covariance_cholesky=covariance_cholesky,
-            scale_sums=scale_sums,
-            tails=tails,
-        )
+        after = _replaced(posterior, both, parts.centred_means, parts.covariance_cholesky)
+        counts = counts_after(split, second, posterior.counts[None])[0]
+        if posterior.tails is None:
+            return replace(after, counts=counts)
+        scale_sums = posterior.scale_sums.copy()
+        scale_sums[both] = scale_sums[split.component] * parts.scale_sums / parts.scale_sums.sum()
+        tails = posterior.tails.replaced(second, posterior.tails.nu[split.component])
+        return replace(after, counts=counts, scale_sums=scale_sums, tails=tails)
 
     def on_trial(self, component):
         """The posterior after a merge into one component, whose fitted degrees of freedom begin low."""
@@ -280,6 +238,11 @@ class ComponentStatistics(Components):
         return posterior if tails is None else replace(posterior, tails=tails.heavier(component))
 
 
-def _prior_cholesky(prior):
-    """The Cholesky factor of E(Lambda)^-1 = C0/nu0 under the prior, in the shape of one group."""
-    return prior.covariance_cholesky[0] / np.sqrt(prior.degrees_of_freedom)
+def _replaced(posterior, components, centred_means, covariance_cholesky):
+    """The posterior with other means and precisions of some components; or another one that all share."""
+    means, factors = posterior.centred_means.copy(), covariance_cholesky
+    means[components] = centred_means
+    if posterior.structure.has_own_precisions:
+        factors = posterior.covariance_cholesky.copy()
+        factors[components] = covariance_cholesky
+    return replace(posterior, centred_means=means, covariance_cholesky=factors)

@@ -4,7 +4,7 @@ The core has the rows that are nearest to the mean in the metric of the covarian
 again and again of those kept before (concentration steps; Rousseeuw and Van Driessen 1999). Its mean and
 covariance serve where outliers would rule those of all rows: as default prior, and as the metric in which
 rows are far out. It is made from the rows where they are few, and otherwise from a sample that depends on no
-random numbers; rows with holes are completed. A row of weight w counts as w rows.
+random numbers; missing values are completed. A row of weight w counts as w rows.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,8 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.stats import chi2
 
-from sklearn_lrvb.gaussian.fitting.starts import SAMPLE_ROWS, Completion
+from sklearn_lrvb.gaussian.fitting.completion import Completion, covariance_in
+from sklearn_lrvb.gaussian.fitting.starts import SAMPLE_ROWS
 from sklearn_lrvb.rows import ArrayRows
 from sklearn_lrvb.symmetric_matrices import round_off, scaled_to_unit_diagonal, symmetrized
 
@@ -38,8 +39,8 @@ class Core:
     mean : (P,), measured from the rows' origin
     covariance : (P, P), of the core, enlarged to that of all rows of a normal distribution; singular where
         columns are dependent
-    sample : ArrayRows without holes, from which the core is made
-    completion : Completion of rows with holes, or None
+    sample : ArrayRows without missing values, from which the core is made
+    completion : Completion of rows with missing values, or None
     whitener : (r, P), to coordinates in which the covariance is one, where r is its rank
     """
 
@@ -49,23 +50,19 @@ class Core:
     completion: Completion | None
     whitener: np.ndarray
 
-    @property
-    def points(self):
-        """The sample, measured from the mean, in coordinates in which the covariance is one: (n, r)."""
-        return (values_of(self.sample) - self.mean) @ self.whitener.T
+    def whitened(self, rows):
+        """Complete rows from the mean, in coordinates in which the covariance is one: ArrayRows -> (n, r)."""
+        return (values_of(rows) - self.mean) @ self.whitener.T
 
     @property
     def is_far_exceeded(self):
         """Whether the variance of all rows is far larger than that of the core in some direction."""
-        covariance = weighted_moments(self.points, counts_of(self.sample))[1]
+        _, covariance = weighted_moments(self.whitened(self.sample), counts_of(self.sample))
         return np.linalg.eigvalsh(covariance)[-1] > _FAR_EXCEEDED
 
     def covariance_in(self, structure):
         """The covariance in the shape of a structure: a matrix, variances, or their mean."""
-        if structure.is_matrix:
-            return self.covariance
-        deviations = np.sqrt(np.diag(self.covariance))
-        return structure.gram(structure.diagonal_factors(deviations))[0]
+        return covariance_in(structure, self.covariance)
 
 
 def core_of(rows, completion=None):
@@ -74,7 +71,7 @@ def core_of(rows, completion=None):
     Parameters
     ----------
     rows : Rows, of positive weights, measured from their mean
-    completion : Completion of rows with holes, or None
+    completion : Completion of rows with missing values, or None
 
     Raises
     ------
@@ -95,10 +92,11 @@ def core_of(rows, completion=None):
     # Up to this, a variance is that of rounding, of a constant column or among rows of one value in it.
     rounding = np.square(_ROUNDING) * (np.square(sample.origin) + 100.0 * sample.variances)
     for share in _CENTRAL:
-        found = _central_part(values_of(sample), weights, rounding, share)
-        if found is not None:
+        central = _central_part(values_of(sample), weights, rounding, share)
+        if central is not None:
             break
-    return Core(found[0], found[1], sample, completion, _whitener(found[1]))
+    mean, covariance = central
+    return Core(mean, covariance, sample, completion, _whitener(covariance))
 
 
 def has_core(rows):

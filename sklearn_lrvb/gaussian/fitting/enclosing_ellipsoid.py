@@ -45,7 +45,8 @@ def log_volume_of_enclosing_ellipsoid(points, enough=np.inf):
             break
         target = max(0.5 * _LARGEST_ERROR, min(1.0, _SHARE_OF_ERROR * error))
         weights = _ascended(lifted[active], weights, target)
-        kappa, log_determinant = _kappa(lifted, lifted[active], weights)
+        inverse, log_determinant = _inverse_and_log_determinant(lifted[active], weights)
+        kappa = _kappa(inverse, lifted)
         error = 0.5 * size * np.log(kappa.max() / size)
         outside = np.argsort(kappa)[-4 * size :]
         outside = np.setdiff1d(outside[kappa[outside] > size], active[weights > 0])
@@ -57,27 +58,27 @@ def log_volume_of_enclosing_ellipsoid(points, enough=np.inf):
 def _spanning(points):
     """Points to start from, which are of full rank (Kumar and Yildirim 2005): int array, at most (2 r,).
 
-    They are the ends in directions each of which is orthogonal to the differences of the ends before it.
+    They are outermost in directions each of which is orthogonal to the differences of the pairs before it.
     """
-    ends, differences = [], np.zeros((0, points.shape[1]))
+    outermost, differences = [], np.zeros((0, points.shape[1]))
     for number in range(points.shape[1]):
         direction = np.linalg.qr(differences.T, mode="complete")[0][:, number]
         along = points @ direction
-        ends += [along.argmin(), along.argmax()]
-        differences = np.vstack([differences, points[ends[-1]] - points[ends[-2]]])
-    return np.unique(ends)
+        outermost += [along.argmin(), along.argmax()]
+        differences = np.vstack([differences, points[outermost[-1]] - points[outermost[-2]]])
+    return np.unique(outermost)
 
 
 def _inverse_and_log_determinant(lifted, weights):
+    """X^-1 (d, d) and log |X| of lifted points (m, d) with weights (m,)."""
     factor = np.linalg.cholesky((lifted.T * weights) @ lifted)
     root = np.linalg.inv(factor)
     return root.T @ root, 2.0 * np.log(np.diag(factor)).sum()
 
 
-def _kappa(lifted, active, weights):
-    """kappa of lifted points (n, d), and log |X| of active ones (m, d) with weights (m,)."""
-    inverse, log_determinant = _inverse_and_log_determinant(active, weights)
-    return np.einsum("nd,nd->n", lifted @ inverse, lifted), log_determinant
+def _kappa(inverse, lifted):
+    """kappa of lifted points, (n,)."""
+    return np.einsum("nd,nd->n", lifted @ inverse, lifted)
 
 
 def _ascended(lifted, weights, error):
@@ -86,7 +87,7 @@ def _ascended(lifted, weights, error):
     tolerance = size * np.expm1(2.0 * error / size)
     while True:
         inverse, _ = _inverse_and_log_determinant(lifted, weights)
-        kappa = np.einsum("md,md->m", lifted @ inverse, lifted)
+        kappa = _kappa(inverse, lifted)
         for _ in range(_STEPS_AT_ONCE):
             upper = kappa.argmax()
             lower = np.where(weights > 0, kappa, np.inf).argmin()

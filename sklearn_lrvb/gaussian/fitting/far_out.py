@@ -10,22 +10,20 @@ and the lower bound judges:
 With heavy tails only the first rule holds. The rows far out then start like the nearest of the others, but
 are not among the rows that centers are made from: k-means would give a component to a few of them.
 
-Distances are in the metric of the core, so that they do not depend on the coordinates; the clusters of the
-third rule are in units of its standard deviations. All is made from the rows where they are few, and
-otherwise from a sample that depends on no random numbers; rows with holes are completed.
+Distances are in the metric of the core, so that they depend on no units or rotations of X; the clusters of
+the third rule are in units of its standard deviations. All is made from the rows where they are few, and
+otherwise from a sample that depends on no random numbers; missing values are completed.
 """
 
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.neighbors import NearestNeighbors
 
 from sklearn_lrvb.gaussian.e_step.first_m_step import posterior_from_responsibilities
 from sklearn_lrvb.gaussian.fitting.core import counts_of
 from sklearn_lrvb.gaussian.fitting.starts import STANDARDIZED_KMEANS, starting_responsibilities
-from sklearn_lrvb.rows import ArrayRows
 
 # A row is far out if its tenth neighbour is farther than those of 90 % of the rows, and either 1.2 times as
 # far as is usual among its neighbours, so that small or wide clusters are spared, or 10 times the median
@@ -47,16 +45,12 @@ class RowsAside:
 
     Attributes
     ----------
-    rows : ArrayRows, all rows or a sample that counts as much
-    complete : ArrayRows, the same without holes
-    are_all : bool
+    sample : FarOut, whose rows these are
     are_aside : bool array (n,)
     nearest : int array (n,), for every row the nearest one that is not aside; None with noise
     """
 
-    rows: ArrayRows
-    complete: ArrayRows
-    are_all: bool
+    sample: "FarOut"
     are_aside: np.ndarray
     nearest: np.ndarray | None = None
 
@@ -70,31 +64,31 @@ class RowsAside:
         kind : StartKind
         random_state : RandomState
         """
-        kept, n_components = np.flatnonzero(~self.are_aside), prior.structure.n_components
-        if len(np.unique(self.complete.X[kept], axis=0)) < n_components:
+        sample, n_components = self.sample, prior.structure.n_components
+        kept = np.flatnonzero(~self.are_aside)
+        if len(np.unique(sample.complete.X[kept], axis=0)) < n_components:
             raise ValueError(
                 f"{len(kept)} rows are left for {n_components} components to start from, after those far out "
                 "that start as noise. (a) Lower n_components. (b) Use noise=None. (c) Pass responsibilities "
                 "as init_params."
             )
-        made = _made_from(self.complete.chosen(kept), n_components, kind, random_state, prior.flat)
-        responsibilities = np.zeros((self.rows.n_samples, prior.structure.n_labels))
-        responsibilities[kept, :n_components] = made
+        responsibilities = np.zeros((sample.rows.n_samples, prior.structure.n_labels))
+        responsibilities[kept, :n_components] = _responsibilities(
+            sample.complete.chosen(kept), n_components, kind, random_state, prior.flat
+        )
         if self.nearest is None:
             responsibilities[self.are_aside, -1] = 1.0
         else:
             responsibilities = responsibilities[self.nearest]
-        if self.are_all:
+        if sample.are_all:
             return ascent.start_from(responsibilities, prior)
-        return ascent.start_at(posterior_from_responsibilities(self.rows, prior, responsibilities))
+        return ascent.start_at(posterior_from_responsibilities(sample.rows, prior, responsibilities))
 
 
-def _made_from(rows, n_components, kind, random_state, is_flat=False):
-    """Responsibilities of few rows without holes, (n, K)."""
+def _responsibilities(rows, n_components, kind, random_state, is_flat=False):
+    """Starting responsibilities of few complete rows, (n, K)."""
     made = starting_responsibilities(rows, n_components, kind, random_state, is_flat)
-    if callable(made):
-        return rows.each(lambda block: made(block).T, (n_components,))
-    return made.toarray() if issparse(made) else made
+    return rows.each(lambda block: made(block).T, (n_components,)) if callable(made) else made
 
 
 def rules_of_far_out(rows, n_components, core, are_noise):
@@ -102,22 +96,21 @@ def rules_of_far_out(rows, n_components, core, are_noise):
 
     Parameters
     ----------
-    rows : Rows that count
+    rows : Rows of positive weight
     n_components : int
     core : Core of the rows
     are_noise : bool, whether rows aside start as noise
     """
     if n_components == 1 and not are_noise:
         return [None]
-    found = FarOut(rows, core)
+    sample = FarOut(rows, core)
+    far_out = sample.are_far_out
     if are_noise:
-        rules = (found.are_far_out, found.are_in_sparser_half, found.with_smallest_cluster(n_components))
-        return [RowsAside(found.rows, found.complete, found.are_all, are_aside) for are_aside in rules]
-    are_aside = found.are_far_out
-    if len(np.unique(found.complete.X[~are_aside], axis=0)) < n_components:
-        are_aside = np.zeros_like(are_aside)
-    nearest = found.nearest_of(~are_aside)
-    return [RowsAside(found.rows, found.complete, found.are_all, are_aside, nearest)]
+        rules = far_out, sample.are_in_sparser_half, sample.with_smallest_cluster(n_components)
+        return [RowsAside(sample, are_aside) for are_aside in rules]
+    if len(np.unique(sample.complete.X[~far_out], axis=0)) < n_components:
+        far_out = np.zeros_like(far_out)
+    return [RowsAside(sample, far_out, sample.nearest_of(~far_out))]
 
 
 class FarOut:
@@ -125,12 +118,14 @@ class FarOut:
 
     Parameters
     ----------
-    rows : Rows that count
+    rows : Rows of positive weight
     core : Core of the rows
 
     Attributes
     ----------
-    rows, complete, are_all : as of `RowsAside`
+    rows : ArrayRows, all rows or a sample that counts as much
+    complete : ArrayRows, the same without missing values
+    are_all : bool
     """
 
     def __init__(self, rows, core):
@@ -141,11 +136,7 @@ class FarOut:
             counts = np.full(_FEW_ROWS, rows.total_weight / _FEW_ROWS)
             self.rows = replace(rows.thinned(_FEW_ROWS), sample_weight=counts)
         self.complete = self.rows if core.completion is None else core.completion.completed(self.rows)
-        self._core = core
-        self._points = self._whitened(self.complete)
-
-    def _whitened(self, rows):
-        return (rows.X - rows.origin - self._core.mean) @ self._core.whitener.T
+        self._core, self._points = core, core.whitened(self.complete)
 
     @cached_property
     def _distances(self):
@@ -154,11 +145,11 @@ class FarOut:
         The last are the medians among the neighbours of every row.
         """
         n_rows = min(int(np.ceil(self.complete.total_weight)), _FEW_ROWS)
-        repeated = self._whitened(self.complete.thinned(n_rows))
+        repeated = self._core.whitened(self.complete.thinned(n_rows))
         neighbours = self._neighbours(min(_NEIGHBOURS + 1, n_rows)).fit(repeated)
-        of_repeated = neighbours.kneighbors(repeated)[0][:, -1]
+        distances_of_repeated = neighbours.kneighbors(repeated)[0][:, -1]
         distances, index = neighbours.kneighbors(self._points)
-        return distances[:, -1], of_repeated, np.median(of_repeated[index], axis=1)
+        return distances[:, -1], distances_of_repeated, np.median(distances_of_repeated[index], axis=1)
 
     def _neighbours(self, n_neighbours):
         algorithm = "kd_tree" if self._points.shape[1] <= _MOST_FOR_TREE else "brute"
@@ -166,20 +157,21 @@ class FarOut:
 
     def _are_farthest(self, share):
         """The share of the rows whose tenth neighbour is farthest, or fewer where some are equally far."""
-        distances, of_repeated, _ = self._distances
-        least = np.sort(of_repeated)[int(np.ceil((1.0 - share) * len(of_repeated))) - 1]
+        distances, repeated, _ = self._distances
+        least = np.sort(repeated)[int(np.ceil((1.0 - share) * len(repeated))) - 1]
         return distances > least * (1.0 + _LEAST_DISTANCE) + _LEAST_DISTANCE
 
-    @property
+    @cached_property
     def are_far_out(self):
         """Rows with few near them, where small and wide clusters are spared: bool array (n,)."""
-        distances, of_repeated, local = self._distances
+        distances, repeated, local = self._distances
         is_alone = distances > _LOCAL_RATIO * local
-        is_gross = distances > _GROSS_RATIO * np.median(of_repeated)
+        is_gross = distances > _GROSS_RATIO * np.median(repeated)
         return self._are_farthest(_FAR_OUT) & (is_alone | is_gross)
 
     @property
     def are_in_sparser_half(self):
+        """The half of the rows whose tenth neighbour is farthest, or fewer: bool array (n,)."""
         return self._are_farthest(_HALF)
 
     def with_smallest_cluster(self, n_components):
@@ -189,10 +181,10 @@ class FarOut:
         if len(np.unique(rows.X, axis=0)) <= n_components:
             return self.are_far_out
         # Always the same random numbers, so that all starts of this rule leave the same rows aside.
-        made = _made_from(rows, n_components + 1, STANDARDIZED_KMEANS, np.random.RandomState(0))
-        smallest = np.argmin(counts_of(rows) @ made)
-        are_aside = self.are_far_out
-        are_aside[kept[made[:, smallest] > 0]] = True
+        clusters = _responsibilities(rows, n_components + 1, STANDARDIZED_KMEANS, np.random.RandomState(0))
+        smallest = np.argmin(counts_of(rows) @ clusters)
+        are_aside = self.are_far_out.copy()
+        are_aside[kept[clusters[:, smallest] > 0]] = True
         return are_aside
 
     def nearest_of(self, are_kept):

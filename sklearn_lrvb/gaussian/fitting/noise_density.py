@@ -1,7 +1,7 @@
 """The density of noise: one over a volume that the rows fill.
 
 The volume exceeds what the components cover, so that few clean rows become noise. It changes with the units
-of the columns as a volume does. With covariances of pairs of columns it hardly depends on other coordinates:
+of the columns as a volume does. With covariances of pairs of columns it hardly depends on rotations of X:
 only the box around the rows does, where it is smaller than the ellipsoid around them.
 """
 
@@ -56,20 +56,20 @@ def default_log_density(core, structure, reg_covar):
         )
     n_rows, n_features = core.sample.total_weight, structure.n_features
     n_dimensions = len(core.whitener) if structure.is_matrix else np.count_nonzero(np.diag(core.covariance))
-    # In units of the core, and in directions in which rows do not vary, of the known error.
+    # Volumes are logarithms, in units of the core, and in directions in which rows do not vary, of the error.
     units = 0.5 * structure.log_determinants(structure.cholesky(covariance[None]))[0]
     units += 0.5 * (n_features - n_dimensions) * np.log(2.0 * np.pi)
-    of_core = units + 0.5 * (n_dimensions * np.log(2.0 * np.pi) + chi2.ppf(_LEVEL, n_dimensions))
-    of_rows = _log_volume_of_box(core, structure.diagonal(covariance), reg_covar)
+    core_volume = units + 0.5 * (n_dimensions * np.log(2.0 * np.pi) + chi2.ppf(_LEVEL, n_dimensions))
+    row_volume = _log_volume_of_box(core, structure.diagonal(covariance), reg_covar)
     if structure.is_matrix:
-        enough = min(of_rows, of_core) - units
-        of_rows = min(of_rows, units + _log_volume_of_ellipsoid(core, reg_covar, enough))
-    of_rows += _log_growth_of_ranges(core) + _MARGIN
+        enough = min(row_volume, core_volume) - units
+        row_volume = min(row_volume, units + _log_volume_of_ellipsoid(core, reg_covar, enough))
+    row_volume += _log_growth_of_ranges(core) + _MARGIN
     n_shape = n_dimensions * (n_dimensions + 1) / 2
     if not structure.is_matrix:
         n_shape = np.count_nonzero(structure.diagonal(core.covariance_in(structure)))
     price = (n_dimensions + n_shape) * (1.0 + np.log(n_rows)) / n_rows
-    return -float(min(of_rows + price, of_core) + price)
+    return -float(min(row_volume + price, core_volume) + price)
 
 
 def _log_volume_of_box(core, variances, reg_covar):
@@ -101,7 +101,7 @@ def _log_volume_of_ellipsoid(core, reg_covar, enough):
 
     The error in all values makes it larger by what it adds to the covariance of the rows.
     """
-    points = core.points
+    points = core.whitened(core.sample)
     covariance = weighted_moments(points, counts_of(core.sample))[1]
     factor = cholesky_factors(covariance[None])[0]
     if np.isnan(factor).any():  # Outliers are so far that they leave no digits for the others.

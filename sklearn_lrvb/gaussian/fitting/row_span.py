@@ -9,9 +9,9 @@ By default it is: C0 is the covariance of the rows plus e = reg_covar times the 
 in the span, and every precision of q remains block diagonal, with a multiple of the identity in the
 complement that the expected counts alone determine (`posterior.mixture_prior`). So the fit to the projected
 rows Q'x under the prior C, with the complement's contributions, has the same responsibilities and lower
-bounds as the fit to the rows themselves. Every sweep and every Newton step has the same result; only the
-choice between them, which goes by cost, may differ. A sweep takes N^3 flops in place of P^3. Only the end,
-which is mapped back once, and a start from an earlier posterior need P dimensions.
+bounds as the fit to the rows themselves. Every iteration and every Newton step has the same result; only the
+choice between them, which goes by cost, may differ. An iteration takes N^3 flops in place of P^3. Only the
+end, which is mapped back once, and a start from an earlier posterior need P dimensions.
 
 `RowSpan` holds the projected rows and prior, and maps posteriors to and from the span. `AscentInSpan` makes
 the fit there.
@@ -58,9 +58,8 @@ class RowSpan:
     def if_smaller(cls, rows, prior):
         """The span of the rows, or None.
 
-        There is none where they outnumber their features or have holes or scales, or where the prior does not
-        allow it.
-        The prior's mean counts as a row if it is not that of the rows.
+        There is none where they outnumber their features or have missing values or scales, or where the prior
+        does not allow it. The prior's mean counts as a row if it is not that of the rows.
 
         Parameters
         ----------
@@ -70,7 +69,7 @@ class RowSpan:
         n_samples, with_mean = rows.n_samples, bool(prior.mean.any())
         size = n_samples + with_mean
         structure = None if size > rows.n_features else prior.structure.projected(size)
-        if prior.flat or structure is None or rows.has_holes or structure.has_scales:
+        if prior.flat or structure is None or rows.has_missing or structure.has_scales:
             return None
         columns = rows.block(slice(0, n_samples)).rows
         if with_mean:
@@ -81,12 +80,12 @@ class RowSpan:
         if prior.ridge:  # C0 is the covariance of the rows plus this multiple of the identity.
             ridge = prior.ridge
             weighted = projected if rows.sample_weight is None else rows.sample_weight[:, None] * projected
-            in_span = projected.T @ weighted / (rows.total_weight - 1.0)
-            in_span[np.diag_indices_from(in_span)] += ridge
+            in_span = projected.T @ weighted / (rows.total_weight - 1.0) + ridge * np.eye(size)
         else:
-            in_span, ridge = _divided_covariance(prior.covariance, basis)
-            if in_span is None:
+            divided = _divided_covariance(prior.covariance, basis)
+            if divided is None:
                 return None
+            in_span, ridge = divided
         # A coordinate combines all features, each with its own rounding.
         variances_of_rounding = round_off(rows.n_features) * (rows.variances @ np.square(basis))
         projected_prior = replace(
@@ -100,7 +99,7 @@ class RowSpan:
         return cls(basis, projected_rows, projected_prior, rows, prior)
 
     def projected(self, posterior):
-        """A posterior in P dimensions, that of a sweep, in the span."""
+        """The image in the span of a posterior in P dimensions that an iteration has led to."""
         images = self.basis.T @ posterior.covariance_cholesky
         factors = np.linalg.qr(images.swapaxes(-1, -2), mode="r")
         return replace(
@@ -142,24 +141,21 @@ def _lower_cholesky(factor):
 
 
 def _divided_covariance(covariance, basis):
-    """C and e with C0 = Q C Q' + e (I - Q Q'); or None and None.
+    """C and e with C0 = Q C Q' + e (I - Q Q'), or None.
 
     No eigenvalue of C may be below e: then none of L L' is below v in `RowSpan._expanded_cholesky`.
     """
     n_features, size = basis.shape
     if size == n_features:
-        return None, None
+        return None
     in_span = symmetrized(basis.T @ (covariance @ basis))
     ridge = float((np.trace(covariance) - np.trace(in_span)) / (n_features - size))
-    excess = in_span.copy()
-    excess[np.diag_indices_from(excess)] -= ridge
-    rest = covariance - basis @ excess @ basis.T
-    rest[np.diag_indices_from(rest)] -= ridge
+    rest = covariance - basis @ (in_span - ridge * np.eye(size)) @ basis.T - ridge * np.eye(n_features)
     scale = scaled_to_unit_diagonal(covariance)[1]
     is_divided = np.abs(rest / scale[:, None] / scale).max() <= _ROUNDING_OF_PRIOR
     smallest = eigh(in_span, eigvals_only=True, subset_by_index=[0, 0])[0]
     least = ridge - _ROUNDING_OF_PRIOR * np.diag(in_span).max()
-    return (in_span, ridge) if is_divided and ridge > 0 and smallest >= least else (None, None)
+    return (in_span, ridge) if is_divided and ridge > 0 and smallest >= least else None
 
 
 @dataclass(frozen=True)
@@ -176,8 +172,8 @@ class AscentInSpan(Ascent):
     def start_from(self, responsibilities, prior):
         """The state before the first step, after an M-step from given responsibilities, in the span.
 
-        The moments are taken in the frame of C0, in which also the directions without scatter have variances
-        of order one.
+        The moments are taken in the whitened coordinates of C0, in which also the directions without scatter
+        have variances of order one.
 
         Parameters
         ----------
@@ -191,8 +187,8 @@ class AscentInSpan(Ascent):
     def start_at(self, posterior, path=()):
         """The state before the first step, at a posterior.
 
-        A posterior in P dimensions may have means and precisions outside the span. A sweep, the first step
-        of the fit, leads into it.
+        A posterior in P dimensions may have means and precisions outside the span. An iteration, the first
+        step of the fit, leads into it.
         """
         if posterior.prior is self.span.prior:
             return super().start_at(posterior, path)

@@ -7,13 +7,12 @@ the prior and the expected rows of the others, and whose inverse scale is C0 and
 """
 
 import functools
-import itertools
 from dataclasses import replace
 
 import numpy as np
 
+from sklearn_lrvb.gaussian.e_step.coordinates import OwnCoordinates
 from sklearn_lrvb.gaussian.e_step.first_m_step import posterior_from_responsibilities
-from sklearn_lrvb.gaussian.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian.posterior.variational_posterior import VariationalPosterior
 from sklearn_lrvb.mixture.e_step import e_step
 from sklearn_lrvb.mixture.model import SplitProposals
@@ -31,8 +30,12 @@ class NormalSplitProposals(SplitProposals):
     """
 
     def __init__(self, held, posterior, components):
-        self._posterior = posterior
-        self._priors = dict(zip(components, _priors_of_rows(held, posterior, components), strict=True))
+        self._posterior, prior = posterior, posterior.prior
+        self._priors = dict.fromkeys(components, prior)
+        if not posterior.structure.has_own_precisions:
+            alone = {k: _alone(held.of(k), posterior, k, prior) for k in components}
+            for k in components:
+                self._priors[k] = _given_others(prior, [alone[other] for other in components if other != k])
 
     def whole(self, rows, component):
         """The posterior of one component that holds all rows."""
@@ -41,10 +44,10 @@ class NormalSplitProposals(SplitProposals):
     def starts(self, rows, component, whole):
         """Yield starts of two components, from the rows on either side of an axis: callables."""
         prior = self._priors[component]
-        of_halves = _prior_for(prior, 2, whole.tails)
-        frames = np.repeat(whole.covariance_cholesky, of_halves.structure.n_groups, axis=0)
+        prior_of_two = _prior_for(prior, 2, whole.tails)
+        coordinates = np.repeat(whole.covariance_cholesky, prior_of_two.structure.n_groups, axis=0)
         for sides in _starting_sides(rows, self._posterior, component, prior):
-            yield functools.partial(posterior_from_responsibilities, rows, of_halves, sides, frames)
+            yield functools.partial(posterior_from_responsibilities, rows, prior_of_two, sides, coordinates)
 
     def cost(self, component):
         """What a component more costs, whose degrees of freedom are those of another one: a float."""
@@ -52,33 +55,23 @@ class NormalSplitProposals(SplitProposals):
         return 0.0 if tails is None else tails.negative_log_priors()[component]
 
 
-def _priors_of_rows(held, posterior, components):
-    """The priors of means and precisions, given all rows except those of one component: one for each."""
-    prior, structure = posterior.prior, posterior.structure
-    if structure.has_own_precisions:
-        return [prior] * len(components)
-    alone = [_alone(held.of(k), posterior, k, prior) for k in components]
-    counts = np.array([q.counts[0] for q in alone])
-    added = [
-        q.effective_degrees_of_freedom[0] * structure.gram(q.covariance_cholesky)[0] - prior.covariance
-        for q in alone
-    ]
-    priors = []
-    for others in ~np.eye(len(components), dtype=bool):
-        count = counts[others].sum()
-        priors.append(
-            replace(
-                prior,
-                degrees_of_freedom=float(prior.degrees_of_freedom + structure.power * count),
-                covariance=prior.covariance + sum(itertools.compress(added, others)),
-                complement=prior.complement.given(count),
-            )
-        )
-    return priors
+def _given_others(prior, posteriors):
+    """The prior of means and precisions, given the rows of other components: of each its posterior alone."""
+    structure, count = prior.structure, sum(posterior.counts[0] for posterior in posteriors)
+    scatters = (
+        posterior.effective_degrees_of_freedom[0] * structure.gram(posterior.covariance_cholesky)[0]
+        for posterior in posteriors
+    )
+    return replace(
+        prior,
+        degrees_of_freedom=float(prior.degrees_of_freedom + structure.power * count),
+        covariance=prior.covariance + sum(scatter - prior.covariance for scatter in scatters),
+        complement=prior.complement.given(count),
+    )
 
 
 def _alone(rows, posterior, component, prior):
-    """The posterior of one component that holds all rows, after a sweep from where it is in another one."""
+    """The posterior of one component that holds all rows: an iteration from its place in a mixture."""
     groups = [component] if posterior.structure.has_own_precisions else [0]
     tails, scale_sums = posterior.tails, None
     if tails is not None:
@@ -95,38 +88,38 @@ def _alone(rows, posterior, component, prior):
 
 
 def _prior_for(prior, n_components, tails):
-    """The same prior for another number of components, with known tails of one, without background."""
+    """The same prior for another number of components, with known tails of one, without noise."""
     structure = prior.structure.resized(n_components)
     is_sticks = isinstance(prior.weights.of_components, StickBreakingWeights)
     weights = DirichletWeights(1.0 if is_sticks else prior.weights.prior_concentration, n_components)
     tails = None if tails is None else tails.selected([0] * n_components)
-    return replace(prior, structure=structure, weights=weights, background=None, tails=tails)
+    return replace(prior, structure=structure, weights=weights, noise_component=None, tails=tails)
 
 
 def _starting_sides(rows, posterior, component, prior):
     """Yield the rows on either side of their mean, along each of two axes: (n, 2).
 
-    The first is the axis of largest variance in the frame of the prior. It is arbitrary where the prior's
-    covariance is that of these rows, which it is by default if they are all rows. The second is the axis
-    along which the rows, in the component's own frame, have the smallest fourth moments: those of two
-    clusters are small along the axis that joins them.
+    The first is the axis of largest variance in the whitened coordinates of the prior. It is arbitrary where
+    the prior's covariance is that of these rows, which it is by default if they are all rows. The second is
+    the axis along which the rows, in the component's own coordinates, have the smallest fourth moments: those
+    of two clusters are small along the axis that joins them.
     """
     # A prior mean far from the rows would enlarge the component's covariance in its direction.
-    own_frame = _alone(rows, posterior, component, replace(prior, mean=rows.means))
-    prior_frame = replace(own_frame, covariance_cholesky=prior.covariance_cholesky)
-    for frame, power, place in ((prior_frame, 0, -1), (own_frame, 2, 0)):
-        frames = OwnFrames(frame)
-        moments = rows.total(functools.partial(_even_moments_of_block, frames, power))
+    own_coordinates = _alone(rows, posterior, component, replace(prior, mean=rows.means))
+    prior_coordinates = replace(own_coordinates, covariance_cholesky=prior.covariance_cholesky)
+    for whitening, power, place in ((prior_coordinates, 0, -1), (own_coordinates, 2, 0)):
+        coordinates = OwnCoordinates(whitening)
+        moments = rows.total(functools.partial(_even_moments_of_block, coordinates, power))
         axis = np.linalg.eigh(moments)[1][:, place]  # LAPACK's search for one fails where all are equal.
-        sides = rows.each(functools.partial(_sides_of_block, frames, axis), dtype=bool)
+        sides = rows.each(functools.partial(_sides_of_block, coordinates, axis), dtype=bool)
         yield np.column_stack([sides, ~sides]).astype(float)
 
 
-def _even_moments_of_block(frames, power, block):
-    """Sum of weight |y|^power y y' in the frame of the only component, (P, P)."""
-    y = frames.whiten(block).values[0]
+def _even_moments_of_block(coordinates, power, block):
+    """Sum of weight |y|^power y y' in the whitened coordinates of the only component, (P, P)."""
+    y = coordinates.represented(block).values[0]
     return (np.square(y).sum(axis=0) ** (power / 2) * block.weighted(y)) @ y.T
 
 
-def _sides_of_block(frames, axis, block):
-    return axis @ frames.whiten(block).values[0] > 0
+def _sides_of_block(coordinates, axis, block):
+    return axis @ coordinates.represented(block).values[0] > 0

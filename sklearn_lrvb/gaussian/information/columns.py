@@ -1,8 +1,8 @@
 """Columns of B with G = B B', the missing information of unknown labels: few, where few rows are ambiguous.
 
 They are the low-rank factor with which the dual solver of `sklearn_lrvb.linear_response` solves. Where
-precisions are numbers, hidden values take a diagonal C from R^-1 besides (`hidden_information`). The features
-of rows with holes are then their expectations, and R is that of what C leaves, R^-1 - C.
+precisions are numbers, missing values take a diagonal C from R^-1 besides (`missing_value_information`). The
+features of rows with missing values are then their expectations, and R is that of what C leaves, R^-1 - C.
 """
 
 import functools
@@ -11,9 +11,9 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 
-from sklearn_lrvb.gaussian.e_step.frames import OwnFrames
-from sklearn_lrvb.gaussian.information.hidden_information import HiddenScaleInformation
+from sklearn_lrvb.gaussian.e_step.coordinates import OwnCoordinates
 from sklearn_lrvb.gaussian.information.missing_information import information_of_rows
+from sklearn_lrvb.gaussian.information.missing_value_information import MissingValueScaleInformation
 from sklearn_lrvb.linear_response.solvers import REMAINING
 from sklearn_lrvb.mixture.responsibilities import NEGLIGIBLE_INFORMATION, complements, expect
 from sklearn_lrvb.rows import added, batches, slices
@@ -32,11 +32,11 @@ class RowColumns:
     Parameters
     ----------
     posterior : VariationalPosterior
-    whitened : (K, P, n), ambiguous rows in every component's frame
+    whitened : (K, P, n), ambiguous rows in every component's whitened coordinates
     row : int array (m,), the row of every column
     weights : (L, m), the vector a of every column
-    spread : (K, Q, n), the entries of the hidden values' spread in every component; None for complete rows
-    shares : (D,), shares of R^-1 that hidden values leave; None for all
+    spread : (K, Q, n), the entries of the missing values' spread in every component; None for complete rows
+    shares : (D,), shares of R^-1 that missing values leave; None for all
     """
 
     def __init__(self, posterior, whitened, row, weights, spread=None, shares=None):
@@ -45,7 +45,7 @@ class RowColumns:
         self._spread, self.shares = spread, shares
 
     @classmethod
-    def of_rows(cls, rows, posterior, hidden_values=True):
+    def of_rows(cls, rows, posterior, missing_values=True):
         """The columns at a posterior, by one pass over the rows.
 
         They take K P numbers for every ambiguous row.
@@ -54,20 +54,20 @@ class RowColumns:
         ----------
         rows : Rows; complete, unless precisions are numbers
         posterior : VariationalPosterior
-        hidden_values : bool, default=True
-            Whether hidden values take information. If not, all shares are one.
+        missing_values : bool, default=True
+            Whether missing values take information. If not, all shares are one.
         """
-        frames = OwnFrames(posterior)
+        coordinates = OwnCoordinates(posterior)
         # All columns that are left out are negligible together.
         negligible = NEGLIGIBLE_INFORMATION / (rows.n_samples * max(1, posterior.n_labels - 1))
-        function = functools.partial(_columns_of_block, frames, rows.has_holes, negligible)
-        whitened, spread, row, weights, sums = zip(*rows.map(function, frames.workload), strict=True)
+        function = functools.partial(_columns_of_block, coordinates, rows.has_missing, negligible)
+        whitened, spread, row, weights, sums = zip(*rows.map(function, coordinates.workload), strict=True)
         first = np.cumsum([0, *(part.shape[2] for part in whitened[:-1])])
         shares = None
-        if rows.has_holes:
+        if rows.has_missing:
             spread, shares = np.concatenate(spread, axis=2), np.ones(posterior.structure.n_coefficients)
-            if hidden_values:
-                information = HiddenScaleInformation(posterior.structure)
+            if missing_values:
+                information = MissingValueScaleInformation(posterior.structure)
                 taken = information.diagonal(functools.reduce(added, sums))[posterior.n_labels :]
                 shares[posterior.n_labels :] -= taken / _complete_information(posterior)
         return cls(
@@ -76,7 +76,7 @@ class RowColumns:
             np.ascontiguousarray(np.concatenate(whitened, axis=2)),
             np.concatenate([part + start for part, start in zip(row, first, strict=True)]),
             np.concatenate(weights, axis=1),
-            spread if rows.has_holes else None,
+            spread if rows.has_missing else None,
             shares,
         )
 
@@ -141,7 +141,7 @@ class RowColumns:
         return [self._features_of(k, slice(None)) for k in range(len(self.weights))]
 
     def _features_of(self, k, some):
-        if k == self._posterior.n_components:  # The background.
+        if k == self._posterior.n_components:  # The noise component.
             return np.ones((1, self._whitened[0][0, some].size))
         spread = None if self._spread is None else self._spread[k][:, some]
         rows = self._whitened[k][:, some]
@@ -200,9 +200,9 @@ class RowColumns:
         return products
 
     def responses_to_rows(self, k, whitened):
-        """B' R h_k of other rows, in the frame of component k; all rows complete: (P, n) -> (m, n).
+        """B' R h_k of other rows, in the coordinates of component k; all rows complete: (P, n) -> (m, n).
 
-        The background has no frame.
+        The noise component has no coordinates of its own.
         """
         root = self._posterior.intercept_root
         responses = np.repeat((root[k] @ (root.T @ self.weights))[:, None], whitened.shape[1], axis=1)
@@ -238,25 +238,25 @@ class RowColumns:
 
 
 def _complete_information(posterior):
-    """The diagonal of R^-1 after the intercepts, if no values are hidden: (D - L,)."""
+    """The diagonal of R^-1 after the intercepts, if no values are missing: (D - L,)."""
     return posterior.complete_information(posterior.effective_degrees_of_freedom)
 
 
-def _columns_of_block(frames, has_holes, negligible, block):
-    """The columns of a block's rows that are not negligible, and sums for hidden values.
+def _columns_of_block(coordinates, has_missing, negligible, block):
+    """The columns of a block's rows that are not negligible, and sums for missing values.
 
     Returns
     -------
-    whitened, spread : (K, P, n) and (K, Q, n), of rows that have columns; no spread if the table has no holes
+    whitened, spread : (K, P, n) and (K, Q, n), of rows that have columns; no spread of complete rows
     row : int array (m,), the row of every column among these
     weights : (L, m), the vector a of every column
-    sums : of `HiddenScaleInformation`, or None for complete rows
+    sums : of `MissingValueScaleInformation`, or None for complete rows
     """
-    expectation, posterior = expect(frames, block), frames.posterior
-    framed, r, structure = expectation.framed, expectation.responsibilities, posterior.structure
+    expectation, posterior = expect(coordinates, block), coordinates.posterior
+    whitened, r, structure = expectation.represented, expectation.responsibilities, posterior.structure
     # Intercepts and shared precisions correlate. So the squared norm of a row's features is bounded by K
     # times the sum of the squared norms in the K components.
-    bound = posterior.n_labels * information_of_rows(posterior, framed)
+    bound = posterior.n_labels * information_of_rows(posterior, whitened)
     information = block.weighted(bound)
     ambiguous = np.flatnonzero(np.einsum("kn,kn->n", r * complements(r), information) > negligible)
     weights = _assignment_cholesky(r[:, ambiguous])
@@ -264,13 +264,13 @@ def _columns_of_block(frames, has_holes, negligible, block):
     column, row = np.nonzero(trace > negligible)
     kept, row_of_column = np.unique(row, return_inverse=True)
     weights = weights[:, column, row] * np.sqrt(block.counts[ambiguous])[row]
-    some, spread, sums = framed.selected(ambiguous[kept]), None, None
-    if has_holes:
+    some, spread, sums = whitened.selected(ambiguous[kept]), None, None
+    if has_missing:
         spread = np.zeros((posterior.n_components, structure.n_quadratic, len(kept)))
-        if block.holes is not None:
+        if block.missing is not None:
             spread[...] = [some.spread(k) for k in range(posterior.n_components)]
             counted = block.weighted(r[: posterior.n_components])
-            sums = HiddenScaleInformation(structure).of_block(framed, counted)
+            sums = MissingValueScaleInformation(structure).of_block(whitened, counted)
     return some.values, spread, row_of_column, weights, sums
 
 

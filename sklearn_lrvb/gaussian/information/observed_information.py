@@ -13,8 +13,8 @@ unknowns and a condition number of order one. The solvers are those of `sklearn_
 
 *Costs* of passes over the rows and of the solvers are in units of a flop of a large matrix product.
 Everything that runs at another speed is counted as the number of such flops that would take as long:
-elementwise arithmetic, products of few rows, and Python's overhead. They decide which solver is
-chosen and when Newton's method takes over, never what a solver returns.
+elementwise arithmetic, products of few rows, and Python's overhead. They decide which solver is chosen
+and when Newton's method takes over, never what a solver returns.
 """
 
 import functools
@@ -25,7 +25,7 @@ from sklearn_lrvb.gaussian.information.columns import RowColumns
 from sklearn_lrvb.gaussian.information.missing_information import (
     by_pairs,
     from_monomials,
-    from_own_frames,
+    from_own_coordinates,
     missing_information,
     missing_information_product,
 )
@@ -40,23 +40,23 @@ from sklearn_lrvb.linear_response.solvers import (
 from sklearn_lrvb.mixture.model import MixtureInformation
 from sklearn_lrvb.symmetric_matrices import round_off
 
-# Cost of a pass in the components' own frames, for each row and component. All costs of passes were measured
-# on 77 models, from 150 to 20,000 rows, 1 to 300 features and 2 to 10 components.
+# Cost of a pass in the components' own coordinates, for each row and component. All costs of passes were
+# measured on 77 models, from 150 to 20,000 rows, 1 to 300 features and 2 to 10 components.
 _FLOPS_PER_FEATURE = 150
 _FLOPS_PER_ROW = 200
-_SLOWDOWN_OF_OWN_FRAMES = 1.5
+_SLOWDOWN_OF_OWN_COORDINATES = 1.5
 
-# Cost of a pass in the common frame, for each row. Monomials are used once for each component.
+# Cost of a pass in the common coordinates, for each row. Monomials are used once for each component.
 _FLOPS_TO_FORM_A_MONOMIAL = 100
 _FLOPS_TO_USE_A_MONOMIAL = 7
 _FLOPS_PER_RESPONSIBILITY = 200
 
-# Passes over rows with holes: the cost for each of their patterns and precision groups, and of a row relative
-# to that of a complete one.
+# Passes over rows with missing values: the cost for each of their patterns and precision groups, and of a row
+# relative to that of a complete one.
 _FLOPS_PER_PATTERN = 1e5
-_SLOWDOWN_BY_HOLES = 2.5
+_SLOWDOWN_BY_MISSING_VALUES = 2.5
 
-# Overhead of a pass and of the M-step that makes it a sweep, whatever the number of rows.
+# Overhead of a pass and of the M-step that makes it an iteration, whatever the number of rows.
 _FLOPS_PER_PASS, _FLOPS_PER_M_STEP = 3e6, 2e6
 _PASSES_PER_PRODUCT = 1.5  # A product with the missing information evaluates polynomials and sums them again.
 
@@ -67,7 +67,7 @@ _COLUMNS_PER_ALTERNATIVE = 1.25
 # Cost of an entry of the kernel for one pair of components, measured from 150 to 1,200 columns: some ten
 # elementwise operations on arrays that do not stay in cache.
 _FLOPS_PER_KERNEL_ENTRY = 500
-_NO_COLUMNS = 10**9  # Where rows with holes have no columns: more than any solver can take.
+_NO_COLUMNS = 10**9  # Where rows with missing values have no columns: more than any solver can take.
 
 # Cost of the missing information as a matrix. Entries are those of matrices formed and scaled. Products of
 # few rows or columns are slower than large ones; of a symmetric product, half is computed.
@@ -82,20 +82,20 @@ _FLOPS_TO_MAP_A_PAIR, _ENTRIES_OF_A_PAIR = 40, 5
 
 
 def _pass_costs(rows, structure):
-    """Costs of a pass over the rows: in the components' own frames, and as `frames_of` is expected to choose.
+    """Costs of a pass over the rows: in own coordinates, and as `coordinates_of` is expected to choose.
 
-    The second is the cost in the common frame where the structure prefers it and no value is missing.
+    The second is the cost in the common coordinates where the structure prefers it and no value is missing.
     """
     n_components, n_features = structure.n_components, structure.n_features
     per_row = _FLOPS_PER_FEATURE * n_features + _FLOPS_PER_ROW
     if structure.is_matrix:
         n_products = 2 + 2 / n_components if structure.shares_precision else 4
         per_row += n_products * n_features**2
-    own = _SLOWDOWN_OF_OWN_FRAMES * rows.n_samples * n_components * per_row
-    if rows.has_holes:
-        own = _SLOWDOWN_BY_HOLES * own + _FLOPS_PER_PATTERN * rows.n_patterns * structure.n_groups
+    own = _SLOWDOWN_OF_OWN_COORDINATES * rows.n_samples * n_components * per_row
+    if rows.has_missing:
+        own = _SLOWDOWN_BY_MISSING_VALUES * own + _FLOPS_PER_PATTERN * rows.n_patterns * structure.n_groups
     own += _FLOPS_PER_PASS
-    if rows.has_holes or not structure.prefers_common_frame:
+    if rows.has_missing or not structure.prefers_common_coordinates:
         return own, own
     per_monomial = _FLOPS_TO_FORM_A_MONOMIAL + _FLOPS_TO_USE_A_MONOMIAL * n_components
     per_row = structure.n_monomials * per_monomial + _FLOPS_PER_RESPONSIBILITY * n_components
@@ -113,24 +113,24 @@ def _costs_of_matrix(rows, structure, n_pair_rows, passes):
     to_form = 2 * _FLOPS_PER_ENTRY * n_component_features
     in_own, in_cheaper = passes
     costs = {
-        from_own_frames: in_own
+        from_own_coordinates: in_own
         + n_pair_rows * (_SLOWDOWN_OF_SMALL_PRODUCTS * per_row + to_form + _FLOPS_PER_AMBIGUOUS_ROW)
         + n_pairs * _FLOPS_PER_BLOCK
     }
     if structure.has_scales:  # All rows take part in a product for each component.
         per_row = _SLOWDOWN_OF_SMALL_PRODUCTS * n_component_features**2 + 2 * to_form
-        costs[from_own_frames] += rows.n_samples * n_components * per_row
+        costs[from_own_coordinates] += rows.n_samples * n_components * per_row
     elif structure.has_own_matrices:
         to_map = _FLOPS_TO_MAP_A_PAIR * n_component_features * structure.n_features**3
         per_pair = _FLOPS_PER_FULL_PAIR + _SLOWDOWN_OF_SMALL_PRODUCTS * to_map
         per_pair += _ENTRIES_OF_A_PAIR * _FLOPS_PER_ENTRY * n_component_features**2
         per_pair_row = _SLOWDOWN_OF_FULL_PAIRS * n_component_features**2 + to_form + _FLOPS_PER_ROW_OF_PAIR
         costs[by_pairs] = in_own + n_pair_rows * per_pair_row + n_pairs * per_pair
-    if rows.has_holes:
+    if rows.has_missing:
         n_curved = structure.n_quadratic**2 if structure.is_matrix else 0
         of_patterns = 2 * rows.n_patterns * structure.n_groups * n_curved
         return {way: cost + of_patterns for way, cost in costs.items()}
-    if structure.prefers_common_frame and not structure.has_scales:
+    if structure.prefers_common_coordinates and not structure.has_scales:
         size = structure.n_labels * structure.n_monomials
         per_row = 2 * _SLOWDOWN_OF_MONOMIALS * size**2 + _FLOPS_TO_COUNT_A_MONOMIAL * size
         maps = _FLOPS_PER_MAP + _FLOPS_TO_MAP_A_MONOMIAL * n_component_features * size
@@ -159,7 +159,7 @@ class GaussianInformation(MixtureInformation):
         of_others = slice(n_labels, n_labels + len(diagonal)), 1.0 / np.sqrt(diagonal)[:, None, None]
         return CompleteInformation([of_intercepts, of_others])
 
-    def observed(self, rows, result, n_targets=1, solver=None, hidden_values=True):
+    def observed(self, rows, result, n_targets=1, solver=None, missing_values=True):
         """As of every mixture. Rows that miss values have no "dual" solver for precision matrices, nor have
         rows with scales: all of them lose information, however certain their labels are.
         """
@@ -172,7 +172,7 @@ class GaussianInformation(MixtureInformation):
         chosen = solver or self.costs(rows, result).cheapest(n_targets)
         complete = self.complete
         if chosen == "dual":
-            columns = RowColumns.of_rows(rows, posterior, hidden_values)
+            columns = RowColumns.of_rows(rows, posterior, missing_values)
             if columns.shares is None or columns.shares.min() > round_off(len(complete)):
                 return DualInformation(complete, columns, columns.shares)
             # M is not positive definite, which the other solvers can say more of.
@@ -181,8 +181,10 @@ class GaussianInformation(MixtureInformation):
             passes = _pass_costs(rows, structure)
             costs = _costs_of_matrix(rows, structure, result.n_ambiguous_pairs, passes)
             ways = sorted(costs, key=costs.__getitem__)
-            return PrimalInformation(complete, missing_information(rows, posterior, ways, hidden_values))
-        product = functools.partial(missing_information_product, rows, posterior, hidden_values=hidden_values)
+            return PrimalInformation(complete, missing_information(rows, posterior, ways, missing_values))
+        product = functools.partial(
+            missing_information_product, rows, posterior, missing_values=missing_values
+        )
         return MatrixFreeInformation(complete, product)
 
     def from_arrays(self, arrays):
@@ -190,18 +192,18 @@ class GaussianInformation(MixtureInformation):
         return information_from_arrays(self.complete, arrays, columns)
 
     def missing(self, rows):
-        return missing_information(rows, self.posterior, [from_own_frames])
+        return missing_information(rows, self.posterior, [from_own_coordinates])
 
     def missing_columns(self, rows):
-        """A root of G with few columns: RowColumns; None where missing values or scales hide more."""
-        is_simple = not (rows.has_holes or self.posterior.has_scales)
+        """A root of G with few columns: RowColumns; None where missing values or scales take away more."""
+        is_simple = not (rows.has_missing or self.posterior.has_scales)
         return RowColumns.of_rows(rows, self.posterior) if is_simple else None
 
     def costs(self, rows, result):
         structure = self.posterior.structure
         n_components = structure.n_components
         n_columns = int(_COLUMNS_PER_ALTERNATIVE * result.n_alternatives)
-        if (rows.has_holes and structure.is_matrix) or structure.has_scales:
+        if (rows.has_missing and structure.is_matrix) or structure.has_scales:
             n_columns = _NO_COLUMNS
         n_kernels = n_components**2 if structure.shares_precision else n_components
         per_kernel_entry = 2 * structure.n_features + _FLOPS_PER_KERNEL_ENTRY
@@ -214,6 +216,6 @@ class GaussianInformation(MixtureInformation):
             gram=of_matrix + _FLOPS_PER_ENTRY * structure.n_coefficients**2 + _FLOPS_PER_MATRIX,
             kernel=kernel + passes[0],
             product=_PASSES_PER_PRODUCT * passes[1],
-            sweep=passes[1] + _FLOPS_PER_M_STEP,
+            iteration=passes[1] + _FLOPS_PER_M_STEP,
             n_numbers_per_column=n_components * structure.n_features,
         )

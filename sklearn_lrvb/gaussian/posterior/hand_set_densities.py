@@ -13,8 +13,8 @@ class HandSetDensities:
     """Expected log densities from arrays that were set by hand, each used as it is.
 
     They take the place of a `VariationalPosterior` where rows are predicted and scored, and have the
-    attributes that `OwnFrames` and `prediction` read. There are no counts, because the arrays need not be
-    those of any posterior.
+    attributes that `OwnCoordinates` and `prediction` read. There are no counts, because the arrays need not
+    be those of any posterior.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class HandSetDensities:
     mean_precision : (K,), tau
     degrees_of_freedom : (S,), nu
     log_weights, log_shares : (L,), E log pi, and that of weights that are scaled to sum to one
-    background : Background or None
+    noise_component : NoiseComponent or None
     tails : StudentTails or None
 
     Attributes
@@ -43,7 +43,7 @@ class HandSetDensities:
     degrees_of_freedom: np.ndarray
     log_weights: np.ndarray
     log_shares: np.ndarray
-    background: Any
+    noise_component: Any
     tails: Any
 
     def __post_init__(self):
@@ -54,5 +54,5 @@ class HandSetDensities:
             self,
             self.log_weights,
             -structure.log_determinants(whiteners),
-            structure.precision_trace(whiteners),
+            self.reg_covar * structure.precision_trace(whiteners),
         )

@@ -58,9 +58,9 @@ class Complement:
         """log|E(Lambda)^-1| in these directions, given a/c."""
         return self.n_directions * np.log(variance)
 
-    def precision_trace(self, variance):
-        """trace E Lambda in these directions, given a/c."""
-        return self.n_directions / variance
+    def noise_trace(self, variance):
+        """reg_covar trace E Lambda in these directions, given a/c."""
+        return self.reg_covar * self.n_directions / variance
 
     def intercept_variance(self, variance, effective_degrees_of_freedom):
         """Contribution to the variance of the intercepts, given a/c and c."""
@@ -93,20 +93,20 @@ class MixturePrior:
         hold rounding alone.
     complement : Complement, the directions that projected rows leave out
     ridge : float, what C0 has of `reg_covar`, because the covariance of the rows is singular: that or 0
-    background : Background or None
+    noise_component : NoiseComponent or None
     tails : StudentTails or None
         Of rows with scales: the degrees of freedom, or those that a fit starts from.
 
     Attributes
     ----------
-    numbers : tuple of str, the names of the hyperparameters
+    hyperparameters : tuple of str, their names
     flat : bool, whether the prior is improper: constant in mu, Lambda and log pi
     is_projected : bool, whether rows and means are projections onto a subspace
     mean_precisions : (K,), b0 of every component
     freedom_kept : int, nu - c: what independent factors of the means leave to the Wishart factors, or 0
     """
 
-    numbers: ClassVar[tuple[str, ...]] = (
+    hyperparameters: ClassVar[tuple[str, ...]] = (
         "weight_concentration_prior",
         "mean_precision_prior",
         "degrees_of_freedom_prior",
@@ -125,7 +125,7 @@ class MixturePrior:
     resolution: np.ndarray
     complement: Complement = NO_COMPLEMENT
     ridge: float = 0.0
-    background: object = None
+    noise_component: object = None
     tails: object = None
 
     def __post_init__(self):

@@ -32,9 +32,11 @@ from functools import cached_property
 import numpy as np
 from scipy.special import digamma, gammaln, zeta
 
+from sklearn_lrvb.distributions.special_functions import log_gamma_rise
+
 _SHAPE, _RATE = 2.0, 0.1  # Of the prior of nu.
 _LOG_PRIOR_CONSTANT = _SHAPE * np.log(_RATE) - gammaln(_SHAPE)
-# nu at which fits and trial merges start: sweeps raise nu fast, and lower it slowly.
+# nu at which fits and trial merges start: iterations raise nu fast, and lower it slowly.
 NU_AT_START = 3.0
 NU_WITHOUT_ROWS = _SHAPE / _RATE  # Of a component without rows, where each component has its own nu.
 _LEAST, _MOST = 1e-2, 1e6  # Range in which nu is sought.
@@ -93,7 +95,7 @@ class ScaledWeights:
 
     Attributes
     ----------
-    counted : (L, n), weights of the constant feature and of the spread of hidden values
+    counted : (L, n), weights of the constant feature and of the spread of missing values
     scaled : (K, n), those of the components times E u, or changes of that: weights of y and s(y)
     log_scale_sums : (K,), sums of log u - u, or changes of that
     """
@@ -288,7 +290,7 @@ def student_log_densities(nu, distances, n_seen):
 
 def _log_constants(nu, n_seen):
     """log Gamma(kappa) - log Gamma(nu/2) - P/2 log(nu pi)."""
-    return _log_gamma_ratio(0.5 * nu, 0.5 * n_seen) - 0.5 * n_seen * np.log(nu * np.pi)
+    return log_gamma_rise(0.5 * nu, 0.5 * n_seen) - 0.5 * n_seen * np.log(nu * np.pi)
 
 
 def log_rise(nu):
@@ -311,18 +313,6 @@ def _bound_of_nu(nu, counts, sums):
     """What nu adds to the lower bound, given N and T."""
     half = 0.5 * nu
     return counts * (half * np.log(half) - gammaln(half)) + half * sums + _log_prior(nu)
-
-
-def _log_gamma_ratio(x, rise):
-    """log Gamma(x + rise) - log Gamma(x), without cancellation for large x."""
-    large = x > 1e4
-    safe = np.where(large, 1.0, x)
-    direct = gammaln(safe + rise) - gammaln(safe)
-    end = x + rise
-    # Stirling's series, whose terms are subtracted one by one.
-    series = rise * np.log(end) + (x - 0.5) * np.log1p(rise / x) - rise
-    series += (1.0 / end - 1.0 / x) / 12.0 - (end**-3 - x**-3.0) / 360.0
-    return np.where(large, series, direct)
 
 
 def _roots(counts, totals, start):

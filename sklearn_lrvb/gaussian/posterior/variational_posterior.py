@@ -3,17 +3,17 @@
 *Conventions.* K components, P features, S precision groups: one for each component, or one for all
 (`covariance_structures`). Positions are measured from the origin of the centred rows (`rows`), so that
 data far from zero lose no digits. q is a function of the expected counts N_k, the means m_k and the Cholesky
-factors of E(Lambda)^-1 = A/c alone; sweeps and Newton's method both end in `VariationalPosterior.m_step`.
-Where there is a background (the noise component, a constant density), its expected count is one of the
-labels' counts, (L,), of which it is the last.
+factors of E(Lambda)^-1 = A/c alone; iterations and Newton's method both end in `VariationalPosterior.m_step`.
+Where there is a noise component (a constant density), its expected count is the last of the labels' counts,
+(L,).
 
 For each component q_k is joint, q(mu, Lambda), or independent, q(mu) q(Lambda), as in the paper. Their
 expectations are the same except E log|Lambda|: the independent Wishart factor has more degrees of freedom.
 
-*Sufficient statistics.* In the frames of q, its own complete statistics are N_k, 0 and c s(I)/power. A sweep
-is a map EM of the statistics, and q is optimal where EM(s) = s. Differences are taken in the coordinates of
-the features h (`covariance_structures`), in which Newton's step is R^-1 M^-1 (EM(s) - s), R^-1 being the
-complete information and M the observed one (`information.observed_information`).
+*Sufficient statistics.* In the whitened coordinates of q, its own complete statistics are N_k, 0 and c
+s(I)/power. An iteration is a map EM of the statistics, and q is optimal where EM(s) = s. Differences are
+taken in the coordinates of the features h (`covariance_structures`), in which Newton's step is R^-1 M^-1
+(EM(s) - s), R^-1 being the complete information and M the observed one (`information.observed_information`).
 """
 
 import math
@@ -37,15 +37,15 @@ from sklearn_lrvb.symmetric_matrices import cholesky_equilibrated
 _LOG_2_PI = np.log(2.0 * np.pi)
 
 # Expected count below which a component is empty under the flat prior. By then its count falls by orders of
-# magnitude in every sweep (E log pi_k is about -1/N_k), so that the exact value does not matter.
+# magnitude in every iteration (E log pi_k is about -1/N_k), so that the exact value does not matter.
 _EMPTY_COUNT = 1e-6
 
-NO_COUNTS = np.zeros(0)  # Those of the background where there is none.
+NO_COUNTS = np.zeros(0)  # Those of the noise component where there is none.
 
 
 @dataclass
 class Moments:
-    """Weighted moments of rows in every component's frame.
+    """Weighted moments of rows in every component's whitened coordinates.
 
     Attributes
     ----------
@@ -78,64 +78,6 @@ class Moments:
         return Moments(*(None if own is None else combined(own, its) for own, its in pairs))
 
 
-def log_normal_constant(expected_log_determinant, mean_precision, n_dimensions):
-    """E log N(x; mu, Lambda^-1) without its term -(x - m)' E(Lambda) (x - m)/2."""
-    return 0.5 * (expected_log_determinant - n_dimensions * (_LOG_2_PI + 1.0 / mean_precision))
-
-
-@dataclass
-class Expectations:
-    """Expectations under q that the log densities of rows are made of.
-
-    Attributes
-    ----------
-    log_weights : (L,), E log pi
-    log_det_precisions : (S,), E log|Lambda|
-    log_det_covariances : (S,), log|E(Lambda)^-1|
-    density_constants : (L,)
-        rho_nk + |y_nk|^2/2, the part of the log density that does not depend on x; of the background, rho_n.
-        Where rows have scales, E log pi + E log|Lambda|/2.
-    distance_constants : (K,), what E (x - mu)' Lambda (x - mu) has besides |y|^2
-    digamma, log_det_inverse_scale : (S,), as in `Wisharts.expected_log_determinant`
-    """
-
-    log_weights: np.ndarray
-    log_det_precisions: np.ndarray
-    log_det_covariances: np.ndarray
-    density_constants: np.ndarray
-    distance_constants: np.ndarray
-    digamma: np.ndarray
-    log_det_inverse_scale: np.ndarray
-
-    @classmethod
-    def of(cls, posterior, log_weights, log_det_covariances, precision_trace):
-        """Expectations of q, or of arrays that were set by hand.
-
-        Parameters
-        ----------
-        posterior : VariationalPosterior or HandSetDensities
-        log_weights : (L,), E log pi
-        log_det_covariances : (S,), log|E(Lambda)^-1|
-        precision_trace : (S,), trace E Lambda
-        """
-        structure = posterior.structure
-        expected, digamma, log_det_inverse_scale = structure.wisharts.expected_log_determinant(
-            log_det_covariances, posterior.degrees_of_freedom
-        )
-        of_normal = log_normal_constant(expected, posterior.mean_precision, structure.n_dimensions)
-        distances = structure.n_dimensions / posterior.mean_precision + posterior.reg_covar * precision_trace
-        constants = log_weights[: structure.n_components]
-        if structure.has_scales:
-            constants = constants + 0.5 * expected
-        else:
-            constants = constants + of_normal - 0.5 * (posterior.reg_covar * precision_trace)
-        if structure.has_background:
-            constants = np.append(constants, log_weights[-1] + posterior.background.log_density)
-        return cls(
-            log_weights, expected, log_det_covariances, constants, distances, digamma, log_det_inverse_scale
-        )
-
-
 @dataclass
 class Divergences:
     """KL(q || prior) in nats, by what contributes to it; a flat prior's density counts as 1.
@@ -154,9 +96,60 @@ class Divergences:
     total: float
 
 
+@dataclass
+class Expectations:
+    """Expectations under q that the log densities of rows are made of.
+
+    Attributes
+    ----------
+    log_weights : (L,), E log pi
+    log_det_precisions : (S,), E log|Lambda|
+    log_det_covariances : (S,), log|E(Lambda)^-1|
+    density_constants : (L,)
+        rho_nk + |y_nk|^2/2, the part of the log density that does not depend on x; of the noise component,
+        rho_n. Where rows have scales, E log pi + E log|Lambda|/2.
+    distance_constants : (K,), what E (x - mu)' Lambda (x - mu) has besides |y|^2
+    digammas, halves : (S,) and (S, ...), as in `Wisharts.expected_log_determinant`
+    divergences : Divergences of a q from its prior
+    """
+
+    log_weights: np.ndarray
+    log_det_precisions: np.ndarray
+    log_det_covariances: np.ndarray
+    density_constants: np.ndarray
+    distance_constants: np.ndarray
+    digammas: np.ndarray
+    halves: np.ndarray
+    divergences: Divergences | None = None
+
+    @classmethod
+    def of(cls, posterior, log_weights, log_det_covariances, noise_traces):
+        """Expectations of q, or of arrays that were set by hand.
+
+        Parameters
+        ----------
+        posterior : VariationalPosterior or HandSetDensities
+        log_weights : (L,), E log pi
+        log_det_covariances : (S,), log|E(Lambda)^-1|
+        noise_traces : (S,), reg_covar trace E Lambda
+        """
+        structure = posterior.structure
+        expected, digammas, halves = structure.wisharts.expected_log_determinant(
+            log_det_covariances, posterior.degrees_of_freedom
+        )
+        distances = structure.n_dimensions / posterior.mean_precision + noise_traces
+        of_normal = expected
+        if not structure.has_scales:
+            of_normal = expected - structure.n_dimensions * _LOG_2_PI - distances
+        constants = log_weights[: structure.n_components] + 0.5 * of_normal
+        if structure.has_noise_component:
+            constants = np.append(constants, log_weights[-1] + posterior.noise_component.log_density)
+        return cls(log_weights, expected, log_det_covariances, constants, distances, digammas, halves)
+
+
 @dataclass(eq=False)
 class VariationalPosterior:
-    """q, given the expected counts, the means and the components' frames; nothing of it changes.
+    """q, given the expected counts, the means and the components' coordinates; nothing of it changes.
 
     One q is equal to itself alone, whatever the numbers of another.
 
@@ -166,7 +159,7 @@ class VariationalPosterior:
     counts : (K,), N_k
     centred_means : (K, P), m_k, measured from the origin
     covariance_cholesky : (S, ...), lower Cholesky factors of E(Lambda)^-1, or its standard deviations
-    background_counts : (L - K,), expected rows of the background; none where there is no background
+    noise_component_counts : (L - K,), expected rows of the noise component, if there is one
     scale_sums : (K,) or None, U_k, sums of the rows' expected scales where they have any
     tails : StudentTails of the scales, or None
 
@@ -175,7 +168,7 @@ class VariationalPosterior:
     model : MixtureModel, of the prior
     structure : CovarianceStructure, of the prior
     reg_covar : float, variance of known noise on every coordinate of x
-    background : Background or None, of the prior
+    noise_component : NoiseComponent or None, of the prior
     has_scales : bool, whether there are tails
     n_components, n_features, n_labels, n_coefficients : int, K, P, L and D
     coefficient_blocks, block_shapes : dict, as in the structure
@@ -184,28 +177,44 @@ class VariationalPosterior:
     mean_precision : (K,), tau_k
     effective_degrees_of_freedom : (S,), c, with E Lambda = c A^-1
     degrees_of_freedom : (S,), nu of the Wishart factors
+    whiteners : (S, ...), W with y = W_k (x - m_k), W' W = E Lambda
+    known_noise : (S, ...), reg_covar s(W W'), what the known noise on x adds to s(y) of a row
+    whitened_prior_mean : (K, P), W_k (m0 - m_k)
+    whitened_prior_root : (S, ...), of a proper prior
+        M with M M' its C0 in the precision groups' whitened coordinates, lower triangular. C0 itself is not
+        taken there: where it is nearly singular, its own rounding would count.
+    second_moments_of_prior : (S, ...), what a proper prior adds to the second moments in these coordinates
     """
 
     prior: MixturePrior
     counts: np.ndarray
     centred_means: np.ndarray
     covariance_cholesky: np.ndarray
-    background_counts: np.ndarray = field(default_factory=lambda: NO_COUNTS)
+    noise_component_counts: np.ndarray = field(default_factory=lambda: NO_COUNTS)
     scale_sums: np.ndarray | None = None
     tails: StudentTails | None = None
 
     def __post_init__(self):
         prior, structure = self.prior, self.prior.structure
         self.model, self.structure, self.reg_covar = prior.model, structure, prior.reg_covar
-        self.background, self.has_scales = prior.background, self.tails is not None
+        self.noise_component, self.has_scales = prior.noise_component, self.tails is not None
         self.n_components, self.n_features = self.centred_means.shape
         self.n_labels, self.n_coefficients = structure.n_labels, structure.n_coefficients
         self.coefficient_blocks, self.block_shapes = structure.coefficient_blocks, structure.block_shapes
-        self.label_counts = np.concatenate([self.counts, self.background_counts])
+        self.label_counts = self.counts
+        if structure.has_noise_component:
+            self.label_counts = np.concatenate([self.counts, self.noise_component_counts])
         self.mean_precision = prior.mean_precision + self.mean_counts
         self.group_counts = structure.per_group(self.counts)
         self.effective_degrees_of_freedom = prior.degrees_of_freedom + structure.power * self.group_counts
         self.degrees_of_freedom = self.effective_degrees_of_freedom + prior.freedom_kept
+        self.whiteners = structure.whiteners(self.covariance_cholesky)
+        self.known_noise = (self.reg_covar * structure.power) * structure.gram(self.whiteners)
+        self.whitened_prior_mean = structure.transformed(self.whiteners, prior.mean - self.centred_means)
+        if not prior.flat:
+            self.whitened_prior_root = structure.composed(self.whiteners, prior.covariance_cholesky)
+            of_means = structure.sum_of_squares(self.whitened_prior_mean, prior.mean_precisions)
+            self.second_moments_of_prior = structure.gram(self.whitened_prior_root) + of_means
 
     def __reduce__(self):
         # Cached expectations are left out, because they are cheap to compute again.
@@ -233,12 +242,7 @@ class VariationalPosterior:
             tails=None if self.tails is None else replace(self.tails, nu=self.tails.nu[order]),
         )
 
-    # Frames.
-
-    @cached_property
-    def whiteners(self):
-        """W with y = W_k (x - m_k), W' W = E Lambda, (S, ...)."""
-        return self.structure.whiteners(self.covariance_cholesky)
+    # Whitened coordinates.
 
     def units_of_columns(self):
         """Standard deviations of the features about the origin, (P,), by which rows are compared."""
@@ -254,27 +258,9 @@ class VariationalPosterior:
         return self.structure.transformed(np.abs(self.whiteners), deviations).max()
 
     @cached_property
-    def noise(self):
-        """reg_covar s(W W'), what the known noise on x adds to s(y) of a row, (S, ...)."""
-        return (self.reg_covar * self.structure.power) * self.structure.gram(self.whiteners)
-
-    @cached_property
     def second_moment_origin(self):
         """O of the features (`covariance_structures`), (S, ...)."""
-        return self.structure.identity_statistic - self.noise
-
-    @cached_property
-    def whitened_prior_mean(self):
-        """W_k (m0 - m_k), (K, P)."""
-        return self.structure.transformed(self.whiteners, self.prior.mean - self.centred_means)
-
-    @cached_property
-    def whitened_prior_root(self):
-        """M with M M' the prior's C0 in the precision groups' frames, lower triangular, (S, ...).
-
-        C0 itself is not taken there: where it is nearly singular, its own rounding would count.
-        """
-        return self.structure.composed(self.whiteners, self.prior.covariance_cholesky)
+        return self.structure.identity_statistic - self.known_noise
 
     # Expectations, and divergences from the prior.
 
@@ -284,11 +270,6 @@ class VariationalPosterior:
         inverse_scale = self.prior.complement.inverse_scale(self.group_counts)
         return inverse_scale / self.effective_degrees_of_freedom
 
-    @cached_property
-    def _of_weights(self):
-        """E log pi, and the divergence of q(pi) from the prior."""
-        return self.prior.weights.expectations(self.label_counts)
-
     @property
     def log_shares(self):
         """E log pi of weights that are scaled to sum to one, (L,)."""
@@ -296,45 +277,45 @@ class VariationalPosterior:
 
     @cached_property
     def expectations(self):
-        """Expectations of the weights and of the log densities: Expectations."""
-        log_det_covariances = self.structure.log_determinants(self.covariance_cholesky)
-        precision_trace = self.structure.precision_trace(self.whiteners)
-        if self.prior.is_projected:
-            log_det_covariances += self.prior.complement.log_determinant(self.complement_variance)
-            precision_trace += self.prior.complement.precision_trace(self.complement_variance)
-        return Expectations.of(self, self._of_weights[0], log_det_covariances, precision_trace)
-
-    @cached_property
-    def divergences(self):
-        """Divergences of weights, means and precisions from the prior: Divergences."""
-        prior, structure, expected = self.prior, self.structure, self.expectations
-        factors, n_dimensions = structure.wisharts, structure.n_dimensions
-        nu, nu_0 = self.degrees_of_freedom, prior.degrees_of_freedom
+        """Expectations of the weights and of the log densities, with the divergences: Expectations."""
+        prior, structure, nu_0 = self.prior, self.structure, self.prior.degrees_of_freedom
+        wisharts, n_dimensions, complement = structure.wisharts, structure.n_dimensions, prior.complement
+        log_weights, of_weights = prior.weights.expectations(self.label_counts)
+        log_det_covariances = structure.log_determinants(self.covariance_cholesky)
+        noise_traces = structure.diagonal(self.known_noise).sum(axis=1)
+        if prior.is_projected:
+            log_det_covariances += complement.log_determinant(self.complement_variance)
+            noise_traces += complement.noise_trace(self.complement_variance)
+        expected = Expectations.of(self, log_weights, log_det_covariances, noise_traces)
         # E log|.| of the precision of mu_k in q, without P log tau_k. Under a proper prior it is E
         # log|Lambda|.
-        in_q = -expected.log_det_covariances if prior.independent else expected.log_det_precisions
+        in_q = -log_det_covariances if prior.independent else expected.log_det_precisions
         if prior.flat:
             means = 0.5 * (n_dimensions * (np.log(self.mean_precision) - _LOG_2_PI - 1.0) + in_q)
-            precisions = factors.expected_log_density(
-                nu, expected.log_det_inverse_scale, expected.log_det_precisions
+            precisions = wisharts.expected_log_density(
+                self.degrees_of_freedom, log_det_covariances, expected.log_det_precisions
             )
         else:
-            ratio = self.mean_precision / prior.mean_precision
-            squared_distances = np.einsum("kp,kp->k", self.whitened_prior_mean, self.whitened_prior_mean)
-            means = n_dimensions * (np.log(ratio) - 1.0 + 1.0 / ratio)
-            means += prior.mean_precision * squared_distances
+            ratio = prior.mean_precision / self.mean_precision
+            means = n_dimensions * (ratio - 1.0 - np.log(ratio))
+            means += prior.mean_precision * np.square(self.whitened_prior_mean).sum(axis=1)
             if prior.independent:
                 means += in_q - expected.log_det_precisions
             means *= 0.5
             of_scales = structure.scale_divergences(self.whitened_prior_root * (1.0 / math.sqrt(nu_0)))
             if prior.is_projected:
-                of_scales += prior.complement.scale_divergence(self.complement_variance, nu_0)
-            precisions = factors.kl_divergence(nu, expected.digamma, nu_0, of_scales)
-        of_weights = self._of_weights[1]
-        total = of_weights + means.sum() + precisions.sum()
+                of_scales += complement.scale_divergence(self.complement_variance, nu_0)
+            precisions = wisharts.kl_divergence(expected.halves, expected.digammas, 0.5 * nu_0, of_scales)
+        total = math.fsum([of_weights, *means.tolist(), *precisions.tolist()])
         if self.tails is not None:
             total += self.tails.negative_log_prior()
-        return Divergences(of_weights, means, precisions, total)
+        expected.divergences = Divergences(of_weights, means, precisions, total)
+        return expected
+
+    @property
+    def divergences(self):
+        """Divergences of weights, means and precisions from the prior: Divergences."""
+        return self.expectations.divergences
 
     @property
     def described(self):
@@ -348,7 +329,7 @@ class VariationalPosterior:
     @property
     def is_exact_alone(self):
         """Whether q of a single component is the exact posterior, so that the lower bound is the evidence."""
-        return not (self.structure.has_background or self.structure.n_tails)
+        return not (self.structure.has_noise_component or self.structure.n_tails)
 
     @property
     def products_per_row(self):
@@ -377,12 +358,13 @@ class VariationalPosterior:
         if not structure.has_scales:  # There it is the variance of the scales' coefficients.
             of_means = 0.5 * structure.n_dimensions / np.square(self.mean_precision)
             excess.flat[:: self.n_components + 1] += of_means
-        return np.pad(excess, (0, 1)) if structure.has_background else excess
+        return np.pad(excess, (0, 1)) if structure.has_noise_component else excess
 
     @cached_property
     def _excess_of_groups(self):
         """What log|Lambda| contributes to the covariance of the intercepts of a group's components, (S,)."""
-        variance = 0.25 * self.structure.wisharts.log_determinant_excess_variance(self.degrees_of_freedom)
+        halves = self.expectations.halves
+        variance = 0.25 * self.structure.wisharts.log_determinant_excess_variance(halves)
         if self.prior.is_projected:
             variance += self.prior.complement.intercept_variance(
                 self.complement_variance, self.effective_degrees_of_freedom
@@ -408,32 +390,19 @@ class VariationalPosterior:
 
     # The M-step, and differences and steps in the coordinates of the statistics.
 
-    def with_noise(self, moments):
+    def with_known_noise(self, moments):
         """Moments of rows, completed by the known noise on x."""
-        if not self.reg_covar:
-            return moments
-        return replace(moments, second=moments.second + self._noise_of_rows(moments))
-
-    def _noise_of_rows(self, moments):
-        """What the known noise on x adds to the second moments of rows, (S, ...)."""
         n_rows = self.structure.per_group(moments.mean_counts(self.n_components))
-        return n_rows[self.structure.statistic_axes] * self.noise
-
-    @cached_property
-    def second_moments_of_prior(self):
-        """What the prior adds to the second moments in the precision groups' frames, (S, ...)."""
-        if self.prior.flat:
-            return np.zeros_like(self.covariance_cholesky)
-        of_means = self.structure.sum_of_squares(self.whitened_prior_mean, self.prior.mean_precisions)
-        return self.structure.gram(self.whitened_prior_root) + of_means
+        second = moments.second + n_rows[self.structure.statistic_axes] * self.known_noise
+        return Moments(moments.counts, moments.first, second, moments.scale_sums, moments.log_scale_sums)
 
     def with_prior(self, moments):
         """Moments of the data, completed by the known noise on x and by the prior."""
-        first = moments.first + self.prior.mean_precision * self.whitened_prior_mean
-        second = moments.second + self.second_moments_of_prior
-        if self.reg_covar:
-            second += self._noise_of_rows(moments)
-        return Moments(moments.counts, first, second, moments.scale_sums, moments.log_scale_sums)
+        completed = self.with_known_noise(moments)
+        if not self.prior.flat:
+            completed.first = moments.first + self.prior.mean_precision * self.whitened_prior_mean
+            completed.second += self.second_moments_of_prior
+        return completed
 
     def padded(self, prior):
         """The same components, and empty ones after them: as many as a prior has in all.
@@ -457,7 +426,7 @@ class VariationalPosterior:
         return replace(after, scale_sums=scale_sums, tails=replace(prior.tails, nu=nu))
 
     def m_step(self, moments):
-        """The posterior whose complete moments (prior included) in the frames of this one are given.
+        """The posterior whose complete moments (prior included) in the coordinates of this one are given.
 
         Raises
         ------
@@ -508,7 +477,7 @@ class VariationalPosterior:
         return structure.feature_moments(
             moments.counts,
             moments.first,
-            self.with_noise(moments).second,
+            self.with_known_noise(moments).second,
             structure.identity_statistic,
             moments.scale_sums,
             of_tails,
@@ -528,7 +497,7 @@ class VariationalPosterior:
         )
 
     def difference(self, other):
-        """Statistics of another posterior less those of this one, in the frames of this one: (D,)."""
+        """Statistics of another posterior less those of this one, in the coordinates of this one: (D,)."""
         structure = self.structure
         shift = structure.transformed(self.whiteners, other.centred_means - self.centred_means)
         covariances = structure.gram(structure.composed(self.whiteners, other.covariance_cholesky))
@@ -561,24 +530,24 @@ class VariationalPosterior:
 
     def distance(self, moments):
         """Length of EM(s) - s in mean-field standard deviations, given the moments of the E-step at q."""
-        structure = self.structure
+        structure, freedom = self.structure, self.effective_degrees_of_freedom
         counts = moments.counts - self.label_counts
-        own_counts = scales = counts[: self.n_components]
-        of_groups = structure.per_group(own_counts)
-        freedom = self.effective_degrees_of_freedom[structure.statistic_axes]
-        second = moments.second - freedom * structure.identity
-        second -= of_groups[structure.statistic_axes] * structure.identity_statistic
+        scales = counts[: self.n_components]
+        of_groups = structure.per_group(scales)
+        expected = (freedom + structure.power * of_groups)[structure.statistic_axes] * structure.identity
+        second = (moments.second - expected).reshape(len(freedom), -1)
         square = self.prior.weights.variance_of_log(self.label_counts, counts)
-        square += self._excess_of_groups @ np.square(of_groups)
-        square += (np.square(moments.first).sum(axis=1) / self.mean_precision).sum()
-        square += 0.5 * (np.square(second) / freedom).sum()
+        square += self._excess_of_groups.dot(np.square(of_groups))
+        square += (moments.first / self.mean_precision[:, None]).ravel().dot(moments.first.ravel())
+        square += 0.5 * (second / freedom[:, None]).ravel().dot(second.ravel())
         if self.tails is not None:
             scales = moments.scale_sums - self.scale_sums
         if structure.n_tails:
             tails = self.tails.feature_sums(moments.counts[: self.n_components], moments.log_scale_sums)
             tails = tails - self.tails.feature_sums_of_q()
             square += (np.square(tails) / self.tails.information(self.counts)).sum()
-        square += 0.5 * structure.n_dimensions * np.square(scales / self.mean_precision).sum()
+        relative = scales / self.mean_precision
+        square += 0.5 * structure.n_dimensions * relative.dot(relative)
         return math.sqrt(square)
 
 

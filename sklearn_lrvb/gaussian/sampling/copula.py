@@ -7,19 +7,20 @@ Each response becomes a quantile of q's own family (a Gaussian copula):
 * weights through their stick-breaking form. The logit l of a break v ~ Beta(a, b) responds by J beta, and has
   the excess Cov_q(l) - J R J' of the general rule Cov(l) = Cov_q(l) + J (M^-1 - R) J'. It becomes the logit
   of a Beta(s a, s b) variable with this variance; s = 1 where no information is missing;
-* precisions through Bartlett's factors L or as gamma variables (`random_factors`), in the frame where they
-  are the identity on average;
+* precisions through Bartlett's factors L or as gamma variables (`random_factors`), in the whitened
+  coordinates where they are the identity on average;
 * means given the precisions, mu = m + W^-1 L^-T u, so that they have the tails of Student's t.
 
-Where no information is missing, as with one component without holes, these are draws of the exact posterior.
-Otherwise the means of means, and both moments of weights and precisions, have relative errors of
+Where no information is missing, as with one component without missing values, these are draws of the exact
+posterior. Otherwise the means of means, and both moments of weights and precisions, have relative errors of
 order 1/N_k.
 
-*The parameters* that draws stand for are in the frames of the fitted components. *Conventions.* n draws, K
-components and as many labels, or one more with a background, P features, S precision groups, B breaks of the
-stick (`weight_priors`). In the frame y = W_k (x - m_k) of the fitted component, a draw's precision is T_k =
-L_k L_k', and its mean is d_k, given as u_k = L_k' d_k. Under a vague precision d_k is large and L_k' d_k of
-order one: a product of the two would lose digits. Arrays that hold a number for every label are (n, L).
+*The parameters* that draws stand for are in the whitened coordinates of the fitted components. *Conventions.*
+n draws, K components and as many labels, or one more with noise, P features, S precision groups, B breaks of
+the stick (`weight_priors`). In the whitened coordinates y = W_k (x - m_k) of the fitted component, a draw's
+precision is T_k = L_k L_k', and its mean is d_k, given as u_k = L_k' d_k. Under a vague precision d_k is
+large and L_k' d_k of order one: a product of the two would lose digits. Arrays that hold a number for every
+label are (n, L).
 """
 
 from dataclasses import dataclass, replace
@@ -29,17 +30,13 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from sklearn_lrvb.answers.targets import variance
-from sklearn_lrvb.distributions.special_functions import (
-    beta_size,
-    log_beta_quantile_pair,
-    normal_of_log_beta,
-)
+from sklearn_lrvb.distributions.copula_margins import BetaVariables
 from sklearn_lrvb.sampling.draws import DrawArrays
 from sklearn_lrvb.symmetric_matrices import gram_root
 
 # Least standard deviation of a response. Posteriors have larger ones; estimates have none where all groups
 # are alike, or where all groups of the population are here.
-LEAST_DEVIATION = 1e-8
+_LEAST_DEVIATION = 1e-8
 
 
 @dataclass(frozen=True)
@@ -75,120 +72,163 @@ class GaussianCopula:
 
     Attributes
     ----------
-    n_breaks : int, number of breaks of the stick, B
     n_normals : int, number of standard normal variables of a draw
-    logit_jacobian : (L, B), J' = (V_pi + C)^-1 Cov(log pi, l)
+    root_is_lower : bool, whether `response_root` is lower triangular
     """
 
+    root_is_lower = False
+
     def __init__(self, targets, information, with_excess=True):
-        self.targets, self._with_excess = targets, with_excess
-        self._posterior, self._information = targets.posterior, information
-        self._sticks = self._posterior.prior.weights
-        self._logit_covariance = self._sticks.logit_covariance_with_log(self._posterior.label_counts)
-        self.n_breaks = len(self._logit_covariance)
-        self.n_normals = self._posterior.n_coefficients + self.n_breaks
-        self.logit_jacobian = self._posterior.count_response(self._logit_covariance).T
-        self._structure = targets.posterior.structure
+        posterior = targets.posterior
+        self._targets, self._information, self._with_excess = targets, information, with_excess
+        self._posterior, self._structure = posterior, posterior.structure
+        self._logit_covariance = posterior.prior.weights.logit_covariance_with_log(posterior.label_counts)
+        self._n_breaks = len(self._logit_covariance)
+        self.n_normals = posterior.n_coefficients + self._n_breaks
+        # J' = (V_pi + C)^-1 Cov(log pi, l), (L, B).
+        self._logit_jacobian = posterior.count_response(self._logit_covariance).T
+        tails, blocks = posterior.tails, self._structure.coefficient_blocks
+        self._fitted_log_tails = np.zeros(0) if tails is None else np.log(tails.fitted)
+        # Coordinates of the coefficients that are responses: all but those of intercepts and scales.
+        is_response = np.ones(posterior.n_coefficients, dtype=bool)
+        is_response[blocks["intercept"]] = is_response[blocks["scale"]] = False
+        self._coordinates = np.flatnonzero(is_response)
 
-    @cached_property
-    def drawn(self):
-        """Coordinates of the coefficients that are responses: all but those of intercepts and scales."""
-        blocks = self._structure.coefficient_blocks
-        is_drawn = np.ones(self._posterior.n_coefficients, dtype=bool)
-        is_drawn[blocks["intercept"]] = is_drawn[blocks["scale"]] = False
-        return np.flatnonzero(is_drawn)
+    # Draws, as functions of their responses.
 
-    def split(self, responses):
-        """Scaled means (n, K, P) and changes of precisions (n, S, ...)."""
-        structure = self._structure
-        _, linear, quadratic = structure.split(self.coefficients(responses))
-        return linear, structure.own_precision_response(quadratic)
-
-    @property
-    def _log_tails(self):
-        """log nu of the fit, (number of fitted degrees of freedom,)."""
-        tails = self._posterior.tails
-        return np.zeros(0) if tails is None else np.log(tails.fitted)
+    def responses(self, normals):
+        """Responses of standard normal variables: (n, n_normals) -> (n, n_responses)."""
+        for_coefficients, for_excess = np.split(normals, [self._posterior.n_coefficients], axis=1)
+        coefficients = self._information.correlated(for_coefficients.T).T
+        intercepts = coefficients[:, : self._posterior.n_labels]
+        logits = intercepts @ self._logit_jacobian + for_excess @ self._logit_excess_root
+        return np.hstack([logits, coefficients[:, self._coordinates]])
 
     def draws(self, responses):
         """The draws of some responses, (n, n_responses) -> ParameterDraws."""
-        linear, changes = self.split(responses)
-        normals = self.logits(responses) / self.logit_deviations
-        log_stick, log_rest = log_beta_quantile_pair(normals, *self.beta_parameters)
-        log_tails = self._log_tails + responses[:, responses.shape[1] - self._structure.n_tails :]
-        return ParameterDraws(log_stick, log_rest, self.random_factors.factors(changes), linear, log_tails)
+        logits, scaled_means, changes, log_tails = self._split(responses)
+        log_stick, log_rest = self.breaks.logs(logits)
+        factors = self._random_factors.factors(changes)
+        return ParameterDraws(log_stick, log_rest, factors, scaled_means, self._fitted_log_tails + log_tails)
 
     def draws_of_estimates(self, responses):
         """Draws of estimates: means are linear in the coefficients, where `draws` depend on precisions."""
-        draws, structure = self.draws(responses), self.targets.posterior.structure
-        changes = self.split(responses)[0]
-        scaled_means = structure.transformed(structure.transposed(draws.factors), changes)
+        draws, structure = self.draws(responses), self._structure
+        scaled_means = structure.transformed(structure.transposed(draws.factors), draws.scaled_means)
         return replace(draws, scaled_means=scaled_means)
 
     def responses_of(self, draws):
         """The responses of some draws, the inverse of `draws`: (n, n_responses)."""
-        structure, n_draws = self._structure, len(draws)
-        quadratic = -structure.entries(self.random_factors.changes(draws.factors))
-        quadratic /= structure.own_precision_scale
-        normals = normal_of_log_beta(draws.log_stick, draws.log_rest, *self.beta_parameters)
-        log_tails = draws.log_tails - self._log_tails
-        parts = (normals * self.logit_deviations, draws.scaled_means, quadratic, log_tails)
-        return np.hstack([part.reshape(n_draws, -1) for part in parts])
+        logits = self.breaks.normals(draws.log_stick, draws.log_rest)
+        quadratic = -self._structure.entries(self._random_factors.changes(draws.factors))
+        quadratic /= self._structure.own_precision_scale
+        return _joined(logits, draws.scaled_means, quadratic, draws.log_tails - self._fitted_log_tails)
 
-    def responses(self, normals):
-        """Responses of standard normal variables: (n, n_normals) -> (n, n_responses)."""
-        for_coefficients, for_sticks = np.split(normals, [self._posterior.n_coefficients], axis=1)
-        coefficients = self._information.correlated(for_coefficients.T).T
-        intercepts, others = coefficients[:, : self._posterior.n_labels], coefficients[:, self.drawn]
-        logits = intercepts @ self.logit_jacobian + for_sticks @ self.logit_excess_root
-        return np.hstack([logits, others])
+    def _split(self, responses):
+        """Logits (n, B), scaled means (n, K, P), changes of precisions (n, S, ...) and of log nu (n, ...)."""
+        structure = self._structure
+        _, linear, quadratic = structure.split(self._coefficients(responses))
+        log_tails = responses[:, responses.shape[1] - structure.n_tails :]
+        return responses[:, : self._n_breaks], linear, structure.own_precision_response(quadratic), log_tails
 
-    def coefficients(self, responses):
-        """The coefficients that are responses, and zeros for the others: (..., n_responses) -> (..., D)."""
-        coefficients = np.zeros((*responses.shape[:-1], self._posterior.n_coefficients))
-        coefficients[..., self.drawn] = responses[..., self.n_breaks :]
+    def _coefficients(self, responses):
+        """The coefficients that are responses, and zeros for the others: (n, n_responses) -> (n, D)."""
+        coefficients = np.zeros((len(responses), self._posterior.n_coefficients))
+        coefficients[:, self._coordinates] = responses[:, self._n_breaks :]
         return coefficients
 
-    def logits(self, responses):
-        """Logits of the breaks, (..., B)."""
-        return responses[..., : self.n_breaks]
+    # The distributions of single responses, and of what they become.
 
     @cached_property
-    def logit_excess_root(self):
+    def _logit_excess_root(self):
         """Y with Y' Y = Cov_q(l) - J R J'."""
         half = solve_triangular(self._posterior.intercept_root, self._logit_covariance.T, lower=True)
-        excess = np.diag(self._sticks.logit_variance(self._posterior.label_counts)) - half.T @ half
-        excess *= self._with_excess
-        return gram_root(excess)
+        variances = self._posterior.prior.weights.logit_variance(self._posterior.label_counts)
+        return gram_root((np.diag(variances) - half.T @ half) * self._with_excess)
 
     @cached_property
-    def logit_deviations(self):
-        """Standard deviations of the logits by linear response, one for every break of the stick."""
-        root = self._information.covariance_root(self.targets["weights"].coordinates())
-        explained = np.square(root @ self.logit_jacobian).sum(axis=0)
-        deviations = np.sqrt(explained + np.square(self.logit_excess_root).sum(axis=0))
-        return np.maximum(deviations, LEAST_DEVIATION)
+    def breaks(self):
+        """The breaks of the stick, with the variances of their logits by linear response: BetaVariables."""
+        root = self._information.covariance_root(self._targets["weights"].coordinates())
+        variances = np.square(root @ self._logit_jacobian).sum(axis=0)
+        variances += np.square(self._logit_excess_root).sum(axis=0)
+        stick, rest = self._posterior.prior.weights.sticks(self._posterior.label_counts)
+        return BetaVariables.of_share(stick, rest, np.maximum(np.sqrt(variances), _LEAST_DEVIATION))
 
     @cached_property
-    def beta_parameters(self):
-        """Parameters of the beta distributions of the sticks, a pair of (number of breaks,)."""
-        stick, rest = self._sticks.sticks(self._posterior.label_counts)
-        size = beta_size(stick, rest, np.square(self.logit_deviations))
-        return size * stick, size * rest
-
-    @cached_property
-    def random_factors(self):
-        """`RandomFactors` of the precisions, by their standard deviations in their own frames."""
+    def _random_factors(self):
+        """`RandomFactors` of the precisions, by their standard deviations in their own coordinates."""
         structure = self._structure
-        variances = self.targets["scales" if structure.has_scales else "covariances"]
-        deviations = self._information.deviations[self.targets["precisions"].coordinates()]
-        deviations = np.maximum(deviations, LEAST_DEVIATION)
+        deviations = self._information.deviations[self._targets["precisions"].coordinates()]
+        deviations = np.maximum(deviations, _LEAST_DEVIATION)
         deviations = deviations.reshape(structure.n_groups, structure.n_quadratic)
-        of_features = variances.on_diagonal()
-        relative = np.sqrt(variance(variances, self._information)[of_features])
-        relative /= variances.flat_value()[of_features]
+        variances = self._targets["scales" if structure.has_scales else "covariances"]
+        diagonal = variances.on_diagonal()
+        relative = np.sqrt(variance(variances, self._information)[diagonal])
+        relative /= variances.flat_value()[diagonal]
         return structure.random_factors_type(
             np.abs(structure.own_precision_response(deviations)),
             self._posterior.effective_degrees_of_freedom,
             np.square(relative).reshape(structure.n_groups, -1),
         )
+
+    # What the density of the draws is made of (`sampling.copula.CopulaDensity`).
+
+    def response_root(self, root):
+        """Root with Root Root' = Sigma_g, from A with A A' = M^-1, both upper triangular.
+
+        The rows of A are those of intercepts, which depend on all standard normal variables, and of other
+        coefficients, which depend on the variables after the first L. Given the latter, the logits have a
+        covariance of their own, which is small.
+        """
+        n_labels = self._posterior.n_labels
+        logits = self._logit_jacobian.T @ root[:n_labels]
+        if self._structure.has_scales:  # Their rows are left out, and the others are not triangular.
+            rows = np.vstack([logits, root[self._coordinates]])
+            excess = np.zeros((len(rows), self._n_breaks))
+            excess[: self._n_breaks] = self._logit_excess_root.T
+            return _upper_root(np.hstack([rows, excess]))
+        given_others = _upper_root(np.hstack([logits[:, :n_labels], self._logit_excess_root.T]))
+        others = root[n_labels:, n_labels:]
+        below = np.zeros((len(others), self._n_breaks))
+        return np.block([[given_others, logits[:, n_labels:]], [below, others]])
+
+    def log_derivatives(self, responses, draws):
+        """log|d theta / d g|, (n,)."""
+        logits, _, changes, _ = self._split(responses)
+        log_scale = self._structure.n_groups * np.log(self._structure.own_precision_scale).sum()
+        by_break = self.breaks.log_derivatives(logits, draws.log_stick, draws.log_rest)
+        return log_scale + by_break.sum(axis=1) + self._random_factors.log_derivatives(changes, draws.factors)
+
+    def slopes(self, responses, draws, slopes):
+        """Derivatives in g of f + log|d theta / d g|, (n, n_responses), from those of f in theta."""
+        structure = self._structure
+        logits, _, changes, _ = self._split(responses)
+        by_break = self.breaks.slopes(
+            logits, draws.log_stick, draws.log_rest, slopes.log_stick, slopes.log_rest
+        )
+        by_change = self._random_factors.slopes(changes, draws.factors, slopes.factors)
+        by_quadratic = -structure.own_precision_scale * structure.entries(by_change)
+        return _joined(by_break, slopes.scaled_means, by_quadratic, slopes.log_tails)
+
+    def first_order_changes(self, name, responses):
+        """First-order changes of a flat target, by its name, under responses: (n, d)."""
+        target = self._targets[name]
+        if target.block != "intercept":
+            return target.responses(self._coefficients(responses))
+        logits, share = responses[:, : self._n_breaks], self.breaks.a / (self.breaks.a + self.breaks.b)
+        weights = self._posterior.prior.weights
+        log_weights = weights.log_weights(logits * (1.0 - share), -logits * share)
+        return log_weights @ target.log_weight_jacobian.T
+
+
+def _joined(*parts):
+    """One row for every draw: parts (n, ...) -> (n, n_responses)."""
+    return np.hstack([part.reshape(len(part), -1) for part in parts])
+
+
+def _upper_root(rows):
+    """The upper triangular U with U U' = A A' and a positive diagonal: (m, n) -> (m, m)."""
+    # The triangular factor of the columns in the other order is lower triangular.
+    root = np.linalg.qr(rows[::-1].T, mode="r")[::-1, ::-1].T
+    return np.where(np.diag(root) < 0.0, -root, root)

@@ -1,4 +1,14 @@
-"""The parameters that draws stand for: their values, joint density, and what Gibbs sampling makes of them."""
+"""The parameters that draws stand for: their values, the density of the prior, and draws given assigned rows.
+
+*The joint density* of rows and parameters is the exact posterior's up to the evidence. It is a density of the
+logits of the breaks of the stick, the scaled means and the precisions in the whitened coordinates of the
+fitted components, theta = (logit v; u; unique entries of T = L L'), as is that of the copula (`copula`). The
+density of a break itself would lose digits next to zero. With tau and the complete moments M1 and M2 (prior
+included) of the rows, weighted by their responsibilities under a draw, its derivatives are
+
+    in u      L' M1 - tau u
+    in L      M1 u' - M2 L + kappa diag(1/L_ii),        kappa the exponent of |L|.
+"""
 
 import math
 from dataclasses import replace
@@ -7,21 +17,14 @@ from functools import cached_property
 import numpy as np
 
 from sklearn_lrvb.answers.targets import NoCovarianceError
+from sklearn_lrvb.distributions.dirichlet import log_density_of_logit
+from sklearn_lrvb.distributions.special_functions import log_gamma_draws
 from sklearn_lrvb.gaussian.answers.targets import TARGETS, FunctionOfCovariances
 from sklearn_lrvb.gaussian.posterior.tails import log_prior_of, log_rise
 from sklearn_lrvb.gaussian.sampling.copula import ParameterDraws
-from sklearn_lrvb.gaussian.sampling.likelihood import (
-    GaussianLikelihood,
-    complete_moments,
-    log_derivative_of_precisions,
-)
-from sklearn_lrvb.gaussian.sampling.sticks import drawn_sticks, log_prior_of_sticks, slopes_of_sticks
+from sklearn_lrvb.gaussian.sampling.likelihood import GaussianLikelihood, complete_moments
 from sklearn_lrvb.sampling.draws import DrawnParameters
-from sklearn_lrvb.sampling.likelihood import (
-    log_likelihood,
-    log_likelihood_and_moments,
-    moments_of_random_assignments,
-)
+from sklearn_lrvb.sampling.likelihood import log_likelihood
 
 _LOG_2_PI = math.log(2.0 * math.pi)
 _STEP = 1e-5  # Of the logarithm of a hyperparameter, for a difference quotient.
@@ -36,7 +39,7 @@ class GaussianParameters(DrawnParameters):
 
     Parameters
     ----------
-    posterior : VariationalPosterior, in whose frames the draws are
+    posterior : VariationalPosterior, in whose whitened coordinates the draws are
     origin : (P,), from where the posterior's positions are measured
     draws : ParameterDraws
     """
@@ -44,6 +47,7 @@ class GaussianParameters(DrawnParameters):
     def __init__(self, posterior, origin, draws):
         super().__init__(posterior, origin, draws)
         self._structure = posterior.structure
+        self._entry_axes = tuple(range(-self._structure.identity.ndim, 0))  # Of a statistic or a map.
 
     @staticmethod
     def draws_at(posterior, other):
@@ -64,29 +68,33 @@ class GaussianParameters(DrawnParameters):
         return self._structure.whiteners(factors.reshape(-1, *factors.shape[2:])).reshape(factors.shape)
 
     @property
-    def means(self):
-        """mu = m + W^-1 L^-T u, (n, K, P)."""
+    def _roots(self):
+        """V = L' W, with V' V = Lambda: (n, S, ...)."""
+        structure = self._structure
+        return structure.composed(structure.transposed(self.draws.factors), self.posterior.whiteners)
+
+    @property
+    def _centred_means(self):
+        """mu = m + W^-1 L^-T u, measured from the origin: (n, K, P)."""
         structure, posterior = self._structure, self.posterior
-        in_frames = structure.transformed(self._inverse_factors, self.draws.scaled_means)
-        return (
-            self.origin
-            + posterior.centred_means
-            + structure.transformed(posterior.covariance_cholesky, in_frames)
-        )
+        in_coordinates = structure.transformed(self._inverse_factors, self.draws.scaled_means)
+        return posterior.centred_means + structure.transformed(posterior.covariance_cholesky, in_coordinates)
+
+    @property
+    def means(self):
+        """mu, (n, K, P)."""
+        return self.origin + self._centred_means
 
     @property
     def precisions(self):
         """Lambda = W' T W, in the shape of the attribute."""
-        structure = self._structure
-        return self._squared(
-            structure.composed(structure.transposed(self.posterior.whiteners), self.draws.factors)
-        )
+        return self._squared(self._structure.transposed(self._roots))
 
     @property
     def scales(self):
         """Lambda^-1, in the shape of the attribute."""
-        structure = self._structure
-        return self._squared(structure.composed(self.posterior.covariance_cholesky, self._inverse_factors))
+        maps = self._structure.composed(self.posterior.covariance_cholesky, self._inverse_factors)
+        return self._squared(maps)
 
     @property
     def covariances(self):
@@ -157,64 +165,71 @@ class GaussianParameters(DrawnParameters):
         """The log densities of rows under the draws, given log weights (n, L): GaussianLikelihood."""
         return GaussianLikelihood(self.posterior, self.draws, log_weights)
 
-    def log_joint(self, rows):
-        """log p(X, theta), (n,)."""
-        return log_likelihood(rows, self) + self.log_prior()
+    def slopes_of_log_joint(self, sums):
+        """Derivatives in log v and log(1 - v), L, u and log nu: ParameterDraws.
 
-    def log_joint_and_slopes(self, rows):
-        """log p(X, theta), and its derivatives.
-
-        Returns
-        -------
-        values : (n,)
-        slopes : ParameterDraws
-            Derivatives in log v and log(1 - v), L, u and log nu; entries where L is zero have no meaning.
+        Entries where L is zero have no meaning.
         """
-        sums, monomial_sums = log_likelihood_and_moments(rows, self)
         posterior, draws, structure = self.posterior, self.draws, self._structure
-        moments = complete_moments(posterior, monomial_sums)
+        prior, moments = posterior.prior, complete_moments(posterior, sums)
         counts = moments.counts[:, : structure.n_components]
-        group_counts = structure.power * structure.per_group(counts)
-        exponent = (group_counts + _prior_exponent(posterior.prior))[structure.statistic_axes]
-        of_factors = structure.outer_products(moments.first, draws.scaled_means)
-        of_factors -= structure.composed(moments.second, draws.factors)
-        structure.diagonal(of_factors)[...] += _over_diagonal(structure, exponent, draws.factors)
-        of_scaled_means = structure.transformed(structure.transposed(draws.factors), moments.first)
-        mean_precision = posterior.prior.mean_precision + moments.mean_counts(structure.n_components)
-        of_scaled_means -= mean_precision[..., None] * draws.scaled_means
-        of_log_tails = draws.log_tails
+        # kappa, the exponent of |L|: that of the rows, and that of the prior with what a density in u adds.
+        exponents = structure.power * structure.per_group(counts)
+        if prior.flat:
+            exponents = exponents - structure.power * structure.wisharts.n_means
+        else:
+            exponents = exponents + prior.degrees_of_freedom - structure.wisharts.block_size - 1.0
+        by_factor = structure.outer_products(moments.first, draws.scaled_means)
+        by_factor -= structure.composed(moments.second, draws.factors)
+        structure.diagonal(by_factor)[...] += exponents[..., None] / structure.diagonal(draws.factors)
+        by_scaled_mean = structure.transformed(structure.transposed(draws.factors), moments.first)
+        mean_precision = prior.mean_precision + moments.mean_counts(structure.n_components)
+        by_scaled_mean -= mean_precision[..., None] * draws.scaled_means
+        by_log_tail = draws.log_tails
         if structure.n_tails:
             nu = self.degrees_of_freedom
-            of_rows = 0.5 * nu * (counts * log_rise(nu) + moments.log_scale_sums)
-            of_log_tails = posterior.tails.by_tail(of_rows) + log_prior_of(draws.log_tails)[1]
-        of_sticks = slopes_of_sticks(posterior, moments.counts)
-        slopes = ParameterDraws(*of_sticks, of_factors, of_scaled_means, of_log_tails)
-        return sums + self.log_prior(), slopes
+            by_component = 0.5 * nu * (counts * log_rise(nu) + moments.log_scale_sums)
+            by_log_tail = posterior.tails.by_tail(by_component) + log_prior_of(draws.log_tails)[1]
+        # Sums over rows of the labels at a break, and of those behind it, besides the prior's exponents. The
+        # break of the noise component, the last label, is the first one.
+        stick, rest = self._prior_sticks
+        in_order = np.roll(moments.counts, structure.has_noise_component, axis=1)
+        behind = np.cumsum(in_order[:, ::-1], axis=1)[:, ::-1] - in_order
+        by_stick, by_rest = in_order[:, : len(stick)] + stick, behind[:, : len(rest)] + rest
+        return ParameterDraws(by_stick, by_rest, by_factor, by_scaled_mean, by_log_tail)
+
+    @property
+    def _prior_sticks(self):
+        """Beta parameters of every break of the stick under the prior, a pair of (B,)."""
+        return self.posterior.prior.weights.sticks(np.zeros(self._structure.n_labels))
 
     def log_prior(self):
         """log p(theta), (n,); a flat prior's density of means and precisions is 1."""
         posterior, draws, structure = self.posterior, self.draws, self._structure
         prior, n_components = posterior.prior, structure.n_components
-        of_weights_and_tails = log_prior_of_sticks(self) + log_prior_of(draws.log_tails)[0]
+        by_break = log_density_of_logit(draws.log_stick, draws.log_rest, *self._prior_sticks)
+        log_density = by_break.sum(axis=1) + log_prior_of(draws.log_tails)[0]
         log_determinants = structure.log_determinants(draws.factors)  # of T
-        of_frames = structure.log_determinants(posterior.covariance_cholesky)  # of (W' W)^-1
+        frame_determinants = structure.log_determinants(posterior.covariance_cholesky)  # of (W' W)^-1
         if prior.flat:
-            change = structure.per_group(np.ones(n_components)) * (of_frames - log_determinants)
-            of_precisions = (0.5 * change).sum(axis=1) + log_derivative_of_precisions(posterior)
-            return of_weights_and_tails + of_precisions
-        origins = structure.transformed(structure.transposed(draws.factors), posterior.whitened_prior_mean)
-        squares = np.square(draws.scaled_means - origins).sum(axis=(1, 2))
-        of_means = 0.5 * n_components * structure.n_features * (math.log(prior.mean_precision) - _LOG_2_PI)
-        of_means = of_means - 0.5 * prior.mean_precision * squares
-        axes = tuple(range(-structure.identity.ndim, 0))
-        scatter = structure.gram(posterior.whitened_prior_root)
-        of_precisions = structure.wisharts.log_density(
-            prior.degrees_of_freedom,
-            (structure.log_determinants(prior.covariance_cholesky) - of_frames) / structure.power,
-            log_determinants,
-            (structure.gram(draws.factors) * scatter).sum(axis=axes),
+            n_means = structure.per_group(np.ones(n_components))
+            change = 0.5 * n_means * (frame_determinants - log_determinants)
+            return log_density + change.sum(axis=1) + log_derivative_of_precisions(posterior)
+        # The means given the precisions, as a density of u.
+        prior_means = structure.transformed(
+            structure.transposed(draws.factors), posterior.whitened_prior_mean
         )
-        return of_weights_and_tails + of_means + of_precisions.sum(axis=1)
+        squares = np.square(draws.scaled_means - prior_means).sum(axis=(1, 2))
+        constant = 0.5 * n_components * structure.n_features * (math.log(prior.mean_precision) - _LOG_2_PI)
+        log_density += constant - 0.5 * prior.mean_precision * squares
+        scatter = structure.gram(posterior.whitened_prior_root)
+        by_group = structure.wisharts.log_density(
+            prior.degrees_of_freedom,
+            (structure.log_determinants(prior.covariance_cholesky) - frame_determinants) / structure.power,
+            log_determinants,
+            (structure.gram(draws.factors) * scatter).sum(axis=self._entry_axes),
+        )
+        return log_density + by_group.sum(axis=1)
 
     def prior_slopes(self):
         """Derivatives of the log prior density in the logarithms of the prior's hyperparameters: (n, 4)."""
@@ -226,18 +241,30 @@ class GaussianParameters(DrawnParameters):
             replace(prior, degrees_of_freedom=factor * prior.degrees_of_freedom),
             replace(prior, covariance=factor * prior.covariance),
         ]
-        posteriors = [replace(self.posterior, prior=own) for own in changed]
-        moved = [GaussianParameters(own, self.origin, self.draws).log_prior() for own in posteriors]
-        return (np.transpose(moved) - self.log_prior()[:, None]) / _STEP
+        posteriors = [replace(self.posterior, prior=changed_prior) for changed_prior in changed]
+        log_priors = [GaussianParameters(each, self.origin, self.draws).log_prior() for each in posteriors]
+        return (np.transpose(log_priors) - self.log_prior()[:, None]) / _STEP
 
     # An iteration of Gibbs sampling.
 
-    def given_random_assignments(self, rows, seed, generator):
-        moments = complete_moments(self.posterior, moments_of_random_assignments(rows, self, seed))
-        draws = conditional_draws(self.posterior, moments, self.draws.log_tails, generator)
+    def given_sums(self, sums, generator):
+        """Draws given sums over the rows with each label and their scales; log nu stays."""
+        structure, prior = self._structure, self.posterior.prior
+        moments = complete_moments(self.posterior, sums)
+        log_gammas = log_gamma_draws(np.stack(prior.weights.sticks(moments.counts)), generator)
+        log_stick, log_rest = log_gammas - np.logaddexp(*log_gammas)
+        counts = moments.counts[:, : structure.n_components]
+        mean_precision = prior.mean_precision + moments.mean_counts(structure.n_components)
+        means = moments.first / mean_precision[..., None]
+        scatter = moments.second - structure.outer_products(moments.first, means)
+        freedom = prior.degrees_of_freedom + structure.power * structure.per_group(counts)
+        factors = structure.random_factors_type.wishart(generator, freedom, scatter)
+        scaled_means = structure.transformed(structure.transposed(factors), means)
+        scaled_means += generator.standard_normal(means.shape) / np.sqrt(mean_precision)[..., None]
+        draws = ParameterDraws(log_stick, log_rest, factors, scaled_means, self.draws.log_tails)
         return draws, moments.counts
 
-    def with_moved_rest(self, rows, generator):
+    def after_metropolis_step(self, rows, generator):
         """Draws after a step of Metropolis' algorithm in log nu, given the other parameters."""
         draws = self.draws
         if not draws.log_tails.shape[1]:
@@ -255,86 +282,46 @@ class GaussianParameters(DrawnParameters):
 
     def divergences_from(self, posterior):
         """As of all parameters. Components with tails have those of normal ones with their scales."""
-        structure, roots = posterior.structure, self._roots()
-        axes = tuple(range(-structure.identity.ndim, 0))
+        structure, roots, means = posterior.structure, self._roots, self._centred_means
         divergences = np.empty((len(roots), structure.n_components, structure.n_components))
-        own = structure.log_determinants(self.posterior.covariance_cholesky)
-        own = own - structure.log_determinants(self.draws.factors)
-        of_fit = np.broadcast_to(
-            structure.log_determinants(posterior.covariance_cholesky), structure.n_components
-        )
+        log_determinants = structure.log_determinants(self.posterior.covariance_cholesky)  # Of covariances.
+        log_determinants = log_determinants - structure.log_determinants(self.draws.factors)
+        fitted = structure.per_component(structure.log_determinants(posterior.covariance_cholesky))
         for k in range(structure.n_components):
-            traces = np.square(_roots_in_frame(posterior, roots, k)).sum(axis=axes)
-            gaps = structure.transformed(roots, self.means - self.origin - posterior.centred_means[k])
-            divergences[:, k] = structure.power * traces + own + np.square(gaps).sum(axis=-1)
-            divergences[:, k] -= of_fit[k] + structure.n_features
+            traces = np.square(_roots_in_coordinates(posterior, roots, k)).sum(axis=self._entry_axes)
+            gaps = structure.transformed(roots, means - posterior.centred_means[k])
+            divergences[:, k] = structure.power * traces + np.square(gaps).sum(axis=-1)
+            divergences[:, k] += log_determinants - fitted[k] - structure.n_features
         return divergences
-
-    def _roots(self):
-        """V with V' V = Lambda, (n, S, ...)."""
-        structure = self._structure
-        return structure.composed(structure.transposed(self.draws.factors), self.posterior.whiteners)
 
     def reordered(self, orders):
         posterior, structure = self.posterior, self._structure
-        roots, factors = self._roots(), self.draws.factors.copy()
-        for k in range(structure.n_groups):
-            if structure.has_own_precisions:
-                own = _roots_in_frame(posterior, roots, k)[np.arange(len(orders)), orders[:, k]]
-                factors[:, k] = structure.transposed(own)
-        means = np.take_along_axis(self.means - self.origin, orders[:, :, None], axis=1)
-        in_frames = structure.transformed(posterior.whiteners, means - posterior.centred_means)
-        log_weights = self.log_weights.copy()
-        of_components = log_weights[:, : structure.n_components]
-        of_components[...] = np.take_along_axis(of_components, orders, axis=1)
+        roots, factors = self._roots, self.draws.factors.copy()
+        for k in range(structure.n_components if structure.has_own_precisions else 0):
+            own_roots = _roots_in_coordinates(posterior, roots, k)[np.arange(len(orders)), orders[:, k]]
+            factors[:, k] = structure.transposed(own_roots)
+        means = np.take_along_axis(self._centred_means, orders[:, :, None], axis=1)
+        in_coordinates = structure.transformed(posterior.whiteners, means - posterior.centred_means)
+        labels = np.arange(structure.n_labels)[None].repeat(len(orders), axis=0)
+        labels[:, : structure.n_components] = orders
+        log_weights = np.take_along_axis(self.log_weights, labels, axis=1)
         log_left = self.draws.log_rest.sum(axis=1)
         log_stick, log_rest = posterior.prior.weights.log_sticks(log_weights, log_left)
-        scaled_means = structure.transformed(structure.transposed(factors), in_frames)
+        scaled_means = structure.transformed(structure.transposed(factors), in_coordinates)
         log_tails = self.draws.log_tails
         if log_tails.shape[1] > 1:
             log_tails = np.take_along_axis(log_tails, orders, axis=1)
         return ParameterDraws(log_stick, log_rest, factors, scaled_means, log_tails)
 
 
-def conditional_draws(posterior, moments, log_tails, generator):
-    """Draws of the parameters given the assignments of all rows, their scales, and log nu: ParameterDraws.
-
-    Parameters
-    ----------
-    posterior : VariationalPosterior, in whose frames the moments and the draws are
-    moments : Moments of n draws; first and second moments include the prior, counts (n, L) do not
-    log_tails : (n, number of fitted degrees of freedom), which stay
-    generator : numpy.random.Generator
-    """
-    structure, prior = posterior.structure, posterior.prior
-    sticks = drawn_sticks(posterior, moments.counts, generator)
-    counts = moments.counts[:, : structure.n_components]
-    mean_counts = counts if moments.scale_sums is None else moments.scale_sums
-    mean_precision = prior.mean_precision + mean_counts
-    means = moments.first / mean_precision[..., None]
-    scatter = moments.second - structure.outer_products(moments.first, means)
-    freedom = prior.degrees_of_freedom + structure.power * structure.per_group(counts)
-    factors = structure.random_factors_type.wishart(generator, freedom, scatter)
-    scaled_means = structure.transformed(structure.transposed(factors), means)
-    scaled_means += generator.standard_normal(means.shape) / np.sqrt(mean_precision)[..., None]
-    return ParameterDraws(*sticks, factors, scaled_means, log_tails)
+def log_derivative_of_precisions(posterior):
+    """log|d Lambda / d T| of the unique entries of Lambda = W' T W, summed over the groups: float."""
+    structure = posterior.structure
+    log_scales = np.log(structure.diagonal(posterior.whiteners)).sum()
+    return (structure.wisharts.block_size + 1) * log_scales
 
 
-def _roots_in_frame(posterior, roots, k):
+def _roots_in_coordinates(posterior, roots, k):
     """V W_k^-1, (n, S, ...)."""
     group = posterior.structure.precision_group(k)
     return posterior.structure.composed(roots, posterior.covariance_cholesky[[group]])
-
-
-def _prior_exponent(prior):
-    """Exponent of |L| in the prior, and in the derivative of the means in u."""
-    factors = prior.structure.wisharts
-    if prior.flat:
-        return -prior.structure.power * factors.n_means
-    return prior.degrees_of_freedom - factors.block_size - 1.0
-
-
-def _over_diagonal(structure, exponent, factors):
-    """The exponent over the diagonal of the factors, (n, S, P) or (n, S, Q)."""
-    diagonal = structure.diagonal(factors)
-    return np.broadcast_to(exponent.reshape(*exponent.shape[:2], 1), diagonal.shape) / diagonal

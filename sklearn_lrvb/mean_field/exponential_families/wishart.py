@@ -174,7 +174,8 @@ class Wishart(ExponentialFamily):
     def _log_determinant_variance(self, degrees_of_freedom):
         """Var log|Lambda|: (...) -> (...)."""
         explained = 2.0 * self.n_features / degrees_of_freedom
-        return explained + log_determinant_excess_variance(degrees_of_freedom, self.n_features)
+        halves = half_degrees_of_freedom(degrees_of_freedom, self.n_features)
+        return explained + log_determinant_excess_variance(halves)
 
     @property
     def derived(self) -> dict[str, tuple[int, ...]]:

@@ -150,7 +150,7 @@ def test_a_row_that_is_a_component_by_itself():
     np.testing.assert_allclose(estimator.loo_score_samples(rows)[-1], truth[0], atol=1e-3)
 
 
-def rows_with_holes(n_samples, n_features, distance=0.0):
+def rows_with_missing_values(n_samples, n_features, distance=0.0):
     """Rows of which the first half is at a distance from the others, without three values in ten."""
     rng = np.random.default_rng(1)
     rows = rng.normal(size=(n_samples, n_features)) @ (np.eye(n_features) + 0.5)
@@ -173,14 +173,16 @@ def assert_that_rows_move_as_in_refits(model, n_components, rows):
     np.testing.assert_allclose(in_batches, truth, atol=0.03)
 
 
-def test_a_row_with_holes_moves_far_and_is_refitted():
-    assert_that_rows_move_as_in_refits({"reg_covar": 0.05}, 1, rows_with_holes(12, 3))
+def test_a_row_with_missing_values_moves_far_and_is_refitted():
+    assert_that_rows_move_as_in_refits({"reg_covar": 0.05}, 1, rows_with_missing_values(12, 3))
 
 
 @pytest.mark.slow
 @models_in_turn([model for model in MODELS if model["prior"] == "conjugate"][::5], "n_components", [1, 2])
-def test_rows_with_holes_move_far_and_are_refitted(model, n_components):
-    assert_that_rows_move_as_in_refits(model, n_components, rows_with_holes(30, 5, 6.0 * (n_components - 1)))
+def test_rows_with_missing_values_move_far_and_are_refitted(model, n_components):
+    assert_that_rows_move_as_in_refits(
+        model, n_components, rows_with_missing_values(30, 5, 6.0 * (n_components - 1))
+    )
 
 
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)

@@ -30,7 +30,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.answers.margins import FamilyMargins
 from sklearn_lrvb.answers.targets import target_class
-from sklearn_lrvb.gaussian.answers.margins import CovarianceMargins, RootMargins, _Variances
+from sklearn_lrvb.gaussian.answers.margins import CovarianceMargins, InverseGamma
 from sklearn_lrvb.gaussian.answers.targets import TARGETS as GAUSSIAN_TARGETS
 
 catalogue = pytest.mark.parametrize("model", MOST_MODELS, ids=model_id)
@@ -407,8 +407,9 @@ def test_one_component_has_exactly_qs_standard_deviations(covariance_type):
 
 def test_standard_deviations_join_the_delta_method_without_a_step():
     shape = np.array([0.999e6, 1.001e6])
-    of = CovarianceMargins(np.ones(2), _Variances(shape, shape), _Variances(shape, 0.0 * shape), np.zeros(2))
-    deviations = RootMargins(of, np.arange(2)).deviation * np.sqrt(shape)
+    plus, minus = InverseGamma(shape, shape), InverseGamma(shape, 0.0 * shape)
+    margins = CovarianceMargins(np.ones(2), plus, minus, np.zeros(2))
+    deviations = margins.root_moments(np.arange(2))[1] * np.sqrt(shape)
     np.testing.assert_allclose(deviations, 0.5, rtol=1e-5)
 
 

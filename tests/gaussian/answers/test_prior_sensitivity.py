@@ -29,7 +29,7 @@ from catalogue import (
 from sklearn.exceptions import NotFittedError
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.answers.prior_sensitivity import prior_moves, prior_reading
+from sklearn_lrvb.answers.prior_sensitivity import prior_changes, prior_reading
 from sklearn_lrvb.gaussian.answers.prior_sensitivity import DIRECTIONS
 from sklearn_lrvb.gaussian.answers.targets import PARAMETERS
 
@@ -223,7 +223,7 @@ def derivative_in_log_density(model, step=1e-4):
 def moves_of(estimator, names):
     """The moves by which the prior is read, over standard deviations by linear response: (m, d)."""
     uncertainty = uncertainty_of(estimator)
-    return prior_moves(uncertainty, names, np.concatenate([uncertainty.flat_std(name) for name in names]))
+    return prior_changes(uncertainty, names, np.concatenate([uncertainty.flat_std(name) for name in names]))
 
 
 def reading_of(estimator, names=PARAMETERS):

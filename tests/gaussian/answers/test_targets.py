@@ -55,9 +55,9 @@ class LogDeterminants(GaussianTarget):
     entry_name = "log_determinant"
     block = "quadratic"
 
-    @property
-    def size(self):
-        return self.n_units
+    def __init__(self, posterior, origin):
+        super().__init__(posterior, origin)
+        self.n_entries = 1
 
     def value(self):
         return self.posterior.structure.log_determinants(self.posterior.covariance_cholesky)
@@ -67,18 +67,6 @@ class LogDeterminants(GaussianTarget):
         axes = tuple(range(-structure.identity.ndim, 0))
         changes = structure.own_precision_response(coefficients) * structure.identity
         return -structure.power * changes.sum(axis=axes)
-
-    def flat(self, values):
-        return values
-
-    def shaped(self, flat):
-        return flat
-
-    def subscripts(self, feature_names):
-        return [f"{group}" for group in range(self.n_units)]
-
-    def flat_index(self, component, row, column):
-        return self.posterior.structure.precision_group(component)
 
 
 class LogOdds(WeightTarget):
@@ -329,23 +317,32 @@ def test_entries_on_a_diagonal_are_of_one_feature(model):
 
 
 @catalogue
-def test_informing_counts_are_those_of_the_components_in_the_labels(model):
+def test_counts_are_those_of_the_components_in_the_labels(model):
     estimator = fitted(model)
     made, posterior = at_fit(estimator, with_new=False)
     for target in made:
         first = [LABEL.fullmatch(label).group(2).split(",")[0] for label in target.labels(NAMES)]
         counts = {"noise": posterior.label_counts[-1]} | {str(k): n for k, n in enumerate(posterior.counts)}
         expected = [counts.get(part, posterior.counts.sum()) for part in first]
-        np.testing.assert_allclose(target.informing_counts(), expected, rtol=1e-15)
-
-
-def test_no_row_informs_the_weight_of_a_single_component():
-    for target in at_fit(mixture({}, 1).fit(X))[0]:
-        expected = 0.0 if isinstance(target, WeightTarget) else len(X)
-        np.testing.assert_allclose(target.informing_counts(), expected)
+        np.testing.assert_allclose(target.counts(), expected, rtol=1e-15)
 
 
 # The table.
+
+
+@catalogue
+def test_a_direction_is_named_by_the_coefficients_that_it_changes(model):
+    targets = uncertainty_of(fitted(model)).targets
+    posterior = targets.posterior
+    for target in targets.theta:
+        for unit in range(min(target.n_units, posterior.n_components)):
+            direction = np.zeros(posterior.n_coefficients)
+            direction[target.coordinates(slice(unit, unit + 1))] = 1.0
+            name, shares = targets.parts_of_direction(direction)
+            assert name == target.name
+            assert shares.shape == (posterior.n_components,)
+            if target.n_units > 1:
+                assert np.flatnonzero(shares).tolist() == [unit]
 
 
 @catalogue

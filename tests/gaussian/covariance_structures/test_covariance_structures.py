@@ -40,8 +40,8 @@ def test_polynomials_and_feature_moments_are_transposes(covariance_type, rng):
     # beta . (sum of weight h) = sum of weight (a + b.y + B.s(y)), whatever the origin
     structure = structure_of(covariance_type)
     whitened, weights = rng.normal(size=(K, P, 20)), rng.normal(size=(K, 20))
-    frames = structure.diagonal_factors(rng.uniform(0.5, 2.0, size=P))
-    origin = structure.identity_statistic - 0.07 * structure.power * structure.gram(frames)
+    factors = structure.diagonal_factors(rng.uniform(0.5, 2.0, size=P))
+    origin = structure.identity_statistic - 0.07 * structure.power * structure.gram(factors)
     beta = rng.normal(size=structure.n_coefficients)
     constant, linear, curvature = structure.polynomials(beta, origin)
     values = constant[:, None] + np.einsum("kp,kpn->kn", linear, whitened)
@@ -54,13 +54,14 @@ def test_polynomials_and_feature_moments_are_transposes(covariance_type, rng):
 
 @pytest.mark.all_cases
 @every_type
-def test_rows_far_from_the_origin_keep_their_digits_in_the_frames(covariance_type, rng):
+def test_rows_far_from_the_origin_keep_their_digits_in_whitened_coordinates(covariance_type, rng):
     # distances that are binary fractions, so that they are exact beside the means
     structure, shifts = structure_of(covariance_type), rng.integers(-20, 20, size=(P, 20)) / 8
     centred_means = np.full((K, P), 2.0**24)
     whiteners = structure.whiteners(structure.diagonal_factors(rng.uniform(0.5, 2.0, size=P)))
-    whitened = structure.whiten(whiteners, centred_means, 2.0**24 + shifts)
-    near = structure.whiten(whiteners, np.zeros((K, P)), shifts)
+    ones = np.ones((1, 20))
+    whitened = structure.whiten(whiteners, centred_means, np.concatenate([ones, 2.0**24 + shifts]))
+    near = structure.whiten(whiteners, np.zeros((K, P)), np.concatenate([ones, shifts]))
     np.testing.assert_allclose(whitened, near, rtol=1e-13, atol=1e-15)
 
 
@@ -115,8 +116,8 @@ def test_what_is_reported_can_be_read_back(covariance_type, rng):
 @every_type
 def test_the_norm_bounds_the_origin_and_the_kernel_is_one_of_features(covariance_type, rng):
     structure = structure_of(covariance_type)
-    frames = structure.diagonal_factors(np.full(P, 0.6))
-    origin = structure.identity_statistic - 0.3 * structure.power * structure.gram(frames)
+    factors = structure.diagonal_factors(np.full(P, 0.6))
+    origin = structure.identity_statistic - 0.3 * structure.power * structure.gram(factors)
     np.testing.assert_allclose(
         structure.norm(origin), np.sqrt(np.square(origin).sum(axis=tuple(range(1, origin.ndim))))
     )
@@ -129,17 +130,19 @@ def test_the_norm_bounds_the_origin_and_the_kernel_is_one_of_features(covariance
 
 @every_type
 def test_newtons_step_adds_to_the_sufficient_statistics(covariance_type, rng):
-    # a step by the sweep's own residual is the sweep
+    # a step by the iteration's own residual is the iteration
     estimator = mixture({"covariance_type": covariance_type}, 2, solver="coordinate_ascent", tol=1e9)
     X = rng.normal(size=(60, 3)) + 2.0 * np.eye(2, 3)[np.arange(60) % 2]
     posterior = posterior_of(estimator.fit(X))
     result = e_step(rows_of(estimator, X), posterior)
-    by_sweep, by_step = (
+    by_iteration, by_step = (
         posterior.m_step(result.moments),
         posterior.after_step(posterior.residual(result.moments)),
     )
     for name in ("counts", "centred_means", "covariance_cholesky"):
-        np.testing.assert_allclose(getattr(by_step, name), getattr(by_sweep, name), rtol=1e-11, atol=1e-12)
+        np.testing.assert_allclose(
+            getattr(by_step, name), getattr(by_iteration, name), rtol=1e-11, atol=1e-12
+        )
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,8 @@ def test_moments_add_over_blocks_to_what_the_features_give(n_features):
 
     structure = posterior.structure
     difference = np.zeros((structure.n_coefficients, 120))
-    whitened = structure.whiten(posterior.whiteners, posterior.centred_means, rows)
+    with_one = np.concatenate([np.ones((1, 120)), rows])
+    whitened = structure.whiten(posterior.whiteners, posterior.centred_means, with_one)
     for k, sign in enumerate([1.0, -1.0]):
         features = structure.component_features(whitened[k], posterior.second_moment_origin[k])
         difference[structure.coefficient_index[k]] = sign * features

@@ -19,7 +19,7 @@ from catalogue import (
 )
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian.e_step.frames import CommonFrame, OwnFrames, frames_of
+from sklearn_lrvb.gaussian.e_step.coordinates import CommonCoordinates, OwnCoordinates, coordinates_of
 from sklearn_lrvb.mixture.e_step import e_step
 from sklearn_lrvb.mixture.responsibilities import centred_on_average, expect, normalized
 from sklearn_lrvb.rows import ArrayRows
@@ -33,23 +33,25 @@ def state(model, X, n_components=2, **parameters):
     return posterior_of(estimator), rows_of(estimator, X)
 
 
-def seen_by(frames, block):
-    """Log densities, and the moments of the responsibilities that follow, in the components' own frames."""
-    seen = expect(frames, block)
-    moments = frames.moments(seen.framed, seen.weights(seen.responsibilities))
-    return seen.log_densities, frames.in_own_frames(moments)
+def seen_by(coordinates, block):
+    """Log densities, and the moments of the responsibilities that follow, in own coordinates."""
+    seen = expect(coordinates, block)
+    moments = coordinates.moments(seen.represented, seen.weights(seen.responsibilities))
+    return seen.log_densities, coordinates.in_own_coordinates(moments)
 
 
-def has_common_frame(model):
-    """Whether what that frame leaves out where a precision is shared is common to all labels."""
+def has_common_coordinates(model):
+    """Whether what these coordinates leave out where a precision is shared is common to all labels."""
     return not (type_of(model).is_shared and ("noise" in model or "tails" in model))
 
 
-@pytest.mark.parametrize("model", [*filter(has_common_frame, MODELS)], ids=model_id)
+@pytest.mark.parametrize("model", [*filter(has_common_coordinates, MODELS)], ids=model_id)
 def test_both_ways_agree(model):
     posterior, rows = state(model, three_blobs(), 3)
     block = rows.block(slice(0, 300))
-    (own, moments), (common, same) = (seen_by(way(posterior), block) for way in (OwnFrames, CommonFrame))
+    (own, moments), (common, same) = (
+        seen_by(way(posterior), block) for way in (OwnCoordinates, CommonCoordinates)
+    )
     np.testing.assert_allclose(common, own, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(same.counts, moments.counts, rtol=1e-11)
     np.testing.assert_allclose(same.first, moments.first, atol=1e-9)
@@ -67,17 +69,17 @@ def test_both_ways_agree_about_changes(covariance_type):
     betas = np.random.default_rng(0).normal(size=(2, structure.n_coefficients))
     polynomials = [structure.polynomials(beta, posterior.second_moment_origin) for beta in betas]
     found = {}
-    for way in (OwnFrames, CommonFrame):
-        frames = way(posterior)
-        seen = frames.whiten(block)
-        r = expect(frames, block).responsibilities
-        of_both = [frames.changes(seen, frames.polynomials(*parts)) for parts in polynomials]
+    for way in (OwnCoordinates, CommonCoordinates):
+        coordinates = way(posterior)
+        seen = coordinates.represented(block)
+        r = expect(coordinates, block).responsibilities
+        of_both = [coordinates.changes(seen, coordinates.polynomials(*parts)) for parts in polynomials]
         changes = [centred_on_average(change, r) for change in of_both]
-        moments = frames.in_own_frames(frames.moments(seen, r * changes[0]))
+        moments = coordinates.in_own_coordinates(coordinates.moments(seen, r * changes[0]))
         found[way] = [*changes, moments.counts, moments.first, moments.second]
     for own, common in zip(*found.values(), strict=True):
         np.testing.assert_allclose(common, own, atol=1e-10 * np.abs(own).max())
-    common = CommonFrame(posterior)
+    common = CommonCoordinates(posterior)
     at_once = structure.polynomials(betas, posterior.second_moment_origin)
     one_by_one = [common.polynomials(*parts) for parts in polynomials]
     np.testing.assert_allclose(common.polynomials(*at_once), one_by_one, rtol=1e-12, atol=1e-12)
@@ -89,22 +91,24 @@ def test_a_component_without_rows_is_seen_alike(covariance_type):
     posterior, rows = state(model, overlapping(), 3, init_params=np.eye(3)[np.arange(240) // 160], max_iter=0)
     assert posterior.counts[2] == 0
     block = rows.block(slice(0, 240))
-    (own, moments), (common, same) = (seen_by(way(posterior), block) for way in (OwnFrames, CommonFrame))
+    (own, moments), (common, same) = (
+        seen_by(way(posterior), block) for way in (OwnCoordinates, CommonCoordinates)
+    )
     np.testing.assert_allclose(common, own, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(same.second, moments.second, rtol=1e-10, atol=1e-9)
 
 
 @every_type
-def test_the_common_frame_is_left_where_it_would_lose_digits(covariance_type):
+def test_common_coordinates_are_left_where_they_would_lose_digits(covariance_type):
     rng = np.random.default_rng(0)
     near, far = rng.normal(size=(300, 2)), rng.normal(size=(300, 2)) + 3e4
     start = np.eye(2)[np.arange(600) // 300]
     model = {"covariance_type": covariance_type, "prior": "flat"}
     posterior, _ = state(model, np.concatenate([near, far]), init_params=start)
-    assert isinstance(frames_of(posterior, complete_rows(10**6)), OwnFrames)
+    assert isinstance(coordinates_of(posterior, complete_rows(10**6)), OwnCoordinates)
     posterior, _ = state(model, np.concatenate([near, near + 4]))
-    assert isinstance(frames_of(posterior, complete_rows(10**6)), CommonFrame)
-    assert isinstance(frames_of(posterior, complete_rows(600)), OwnFrames)
+    assert isinstance(coordinates_of(posterior, complete_rows(10**6)), CommonCoordinates)
+    assert isinstance(coordinates_of(posterior, complete_rows(600)), OwnCoordinates)
 
 
 @every_type
@@ -121,7 +125,7 @@ def test_far_components_keep_their_digits(covariance_type):
         np.testing.assert_allclose(both.covariances_[1], residuals.T @ residuals / 300, rtol=0.03)
 
 
-def test_tied_components_on_nearly_dependent_columns_climb():
+def test_tied_components_on_nearly_dependent_columns_gain():
     # the root of an average covariance, were it squared first, would have no digits left
     rng = np.random.default_rng(0)
     first = rng.normal(size=300) + np.repeat([0, 3], 150)
@@ -154,11 +158,11 @@ def test_tight_clusters_start_with_all_their_digits(covariance_type):
     np.testing.assert_allclose(scales, 3e-9, rtol=0.3)
 
 
-def test_many_features_and_few_components_take_their_own_frames():
+def test_many_features_and_few_components_take_their_own_coordinates():
     posterior, _ = state(
         {}, np.random.default_rng(0).normal(size=(200, 12)) + 3 * np.eye(2, 12)[[0, 1] * 100]
     )
-    assert isinstance(frames_of(posterior, complete_rows(10**6)), OwnFrames)
+    assert isinstance(coordinates_of(posterior, complete_rows(10**6)), OwnCoordinates)
 
 
 # Blocks.
@@ -187,7 +191,7 @@ def test_blocks_and_threads_change_nothing(covariance_type, n_features, monkeypa
 @every_type
 @pytest.mark.parametrize("n_features", [3, 12])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_sweep_makes_nothing_of_the_size_of_the_data(covariance_type, n_features, dtype):
+def test_an_iteration_makes_nothing_of_the_size_of_the_data(covariance_type, n_features, dtype):
     posterior, rows = state({"covariance_type": covariance_type}, three_blobs(600, n_features), 3)
     X = np.tile(three_blobs(600, n_features), (200, 1)).astype(dtype)
     large = ArrayRows(X, rows.origin)
@@ -212,5 +216,5 @@ def test_labels_of_one_pass_agree_with_densities():
     proba = estimator.predict_proba(X)
     posterior = posterior_of(estimator)
     block = rows_of(estimator, X).block(slice(0, len(X)))
-    densities, _ = seen_by(CommonFrame(posterior), block)
+    densities, _ = seen_by(CommonCoordinates(posterior), block)
     np.testing.assert_allclose(normalized(densities)[0].T, proba, atol=1e-12)

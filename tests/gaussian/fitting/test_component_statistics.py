@@ -11,15 +11,18 @@ from catalogue import (
     model_id,
     models_in_turn,
     n_labels,
+    overlapping,
+    posterior_of,
     prior_of,
     rows_around_mean,
+    rows_of,
     three_blobs,
     type_of,
 )
 from scipy.special import xlogy
 
+from sklearn_lrvb.gaussian.e_step.coordinates import OwnCoordinates
 from sklearn_lrvb.gaussian.e_step.first_m_step import posterior_from_responsibilities
-from sklearn_lrvb.gaussian.e_step.frames import OwnFrames
 from sklearn_lrvb.gaussian.fitting.component_statistics import (
     ComponentStatistics,
 )
@@ -54,8 +57,8 @@ def entropy(rows, r):
 def lower_bound(rows, prior, r):
     """The ELBO at responsibilities and the q that is optimal for them, the weights in their best order."""
     posterior = posterior_from_responsibilities(rows, prior, r)
-    frames = OwnFrames(posterior)
-    log_densities = expect(frames, rows.block(slice(0, rows.n_samples))).log_densities.T
+    coordinates = OwnCoordinates(posterior)
+    log_densities = expect(coordinates, rows.block(slice(0, rows.n_samples))).log_densities.T
     bound = (
         (weights_of(rows)[:, None] * r * log_densities).sum() + entropy(rows, r) - posterior.divergences.total
     )
@@ -149,3 +152,19 @@ def test_reordering_changes_places_and_nothing_else():
                 getattr(reordered, field.name), getattr(expected, field.name), rtol=1e-12
             )
     assert e_step(rows, reordered).lower_bound == pytest.approx(e_step(rows, posterior).lower_bound, abs=1e-9)
+
+
+@pytest.mark.parametrize("tails", ["normal", "student", "student_by_component", 4.0])
+@pytest.mark.parametrize("factorization", ["joint", "independent"])
+def test_padding_costs_what_the_empty_component_adds_to_the_divergence(tails, factorization):
+    """The bound at a padded posterior, with no row in its last component, is that of the fit less this."""
+    X = overlapping()
+    one = mixture({"tails": tails, "factorization": factorization}, 1).fit(X)
+    two = mixture({"tails": tails, "factorization": factorization}, 2).fit(X)
+    rows, posterior = rows_of(one, X), posterior_of(one)
+    padded = posterior.padded(posterior_of(two).prior)
+    cost = padded.divergences.total - padded.divergences.weights
+    cost -= posterior.divergences.total - posterior.divergences.weights
+    alone = one.lower_bound_ - len(X) * posterior.expectations.log_weights[0] + posterior.divergences.weights
+    of_padded = e_step(rows, padded, without=1).lower_bound + padded.divergences.weights
+    assert of_padded - len(X) * padded.expectations.log_weights[0] == pytest.approx(alone - cost, rel=1e-12)

@@ -356,7 +356,7 @@ def test_what_needs_no_covariance_stays_usable(covariance_type, prior):
     shares = fit.predict_proba(X)
     np.testing.assert_allclose(shares[:, 0], shares[:, 1], rtol=1e-5, atol=1e-12)
     assert fit.score(X) == pytest.approx(fit.score_samples(X).mean(), rel=1e-12)
-    # the fixed point of a sweep
+    # the fixed point of an iteration
     counts = shares.sum(axis=0)
     b0, m0 = fit.mean_precision_prior_, fit.mean_prior_
     expected = (shares.T @ X + b0 * m0) / (counts + b0)[:, None]

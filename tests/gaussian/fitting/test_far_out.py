@@ -82,7 +82,7 @@ def test_an_even_background_is_noise(n_peaks, n_features, share, options):
 
 
 @pytest.mark.slow
-def test_holes_and_containers_do_not_hide_a_background():
+def test_missing_values_and_containers_do_not_hide_a_background():
     X, labels = peaks(2, 2, 0.4, n_samples=6000)  # More than starts are made from.
     X[np.arange(0, 6000, 7), np.arange(858) % 2] = np.nan
     settings = {"n_components": 2, **SETTINGS}

@@ -1,4 +1,4 @@
-"""The lower bound never falls: a thousand random sweeps and a hundred random fits, over all options."""
+"""The lower bound never falls: a thousand random iterations and a hundred random fits, over all options."""
 
 import warnings
 from dataclasses import replace
@@ -10,12 +10,12 @@ from covariance_types import TYPES
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian.e_step.frames import MAX_AMPLIFICATION
+from sklearn_lrvb.gaussian.e_step.coordinates import MAX_AMPLIFICATION
 from sklearn_lrvb.gaussian.posterior.variational_posterior import VariationalPosterior
 from sklearn_lrvb.mixture.e_step import e_step
 from sklearn_lrvb.mixture.model import DegenerateComponentError
 
-N_SWEEPS = 6
+N_ITERATIONS = 6
 
 
 def random_rows(rng, n_features):
@@ -111,15 +111,15 @@ def round_off(posterior, lower_bound, rows):
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 300, 100))
 @pytest.mark.filterwarnings("ignore:Columns of X", "ignore:Components have shrunk")
-def test_no_sweep_from_a_random_start_lowers_the_bound(first):
-    n_swept = 0
+def test_no_iteration_from_a_random_start_lowers_the_bound(first):
+    n_iterated = 0
     for seed in range(first, first + 100):
         X, weights, mixture = random_case(seed)
         if fitted_or_none(mixture.set_params(max_iter=0), X, weights) is None:
             continue
         rows, posterior = state_of(mixture, X, weights)
         result = e_step(rows, posterior)
-        for _ in range(N_SWEEPS):
+        for _ in range(N_ITERATIONS):
             try:
                 posterior = posterior.m_step(result.moments)
             except DegenerateComponentError:
@@ -128,8 +128,8 @@ def test_no_sweep_from_a_random_start_lowers_the_bound(first):
             fall = before.lower_bound - result.lower_bound
             allowed = round_off(posterior, result.lower_bound, rows)
             assert fall <= allowed, f"seed {seed}: {fall:.3g} nats, round-off {allowed:.1g}, {mixture}"
-            n_swept += 1
-    assert n_swept > 80 * N_SWEEPS
+            n_iterated += 1
+    assert n_iterated > 80 * N_ITERATIONS
 
 
 @pytest.mark.slow
@@ -148,7 +148,7 @@ def test_no_random_fit_lowers_its_bound(first):
         assert abs(mixture.lower_bound_ - result.lower_bound) <= allowed, f"seed {seed}: {mixture}"
         if mixture.converged_:
             gain = e_step(rows, posterior.m_step(result.moments)).lower_bound - result.lower_bound
-            # Sweeps alone stop where the last one gained less than tol; the next may gain a little more.
+            # Iterations alone stop where the last one gained less than tol; the next may gain a little more.
             most = mixture.tol if mixture.solver == "newton" else 2.0 * mixture.tol
             assert -allowed <= gain <= most + allowed, f"seed {seed}: {gain:.3g} nats, {mixture}"
             n_converged += 1
@@ -179,7 +179,7 @@ def test_noise_that_dwarfs_the_rows_does_not_reach_empty_components(covariance_t
 
 @pytest.mark.slow
 @pytest.mark.parametrize("solver", ["newton", "coordinate_ascent"])
-def test_a_fit_ends_unconverged_where_sweeps_lose(solver, monkeypatch):
+def test_a_fit_ends_unconverged_where_iterations_lose(solver, monkeypatch):
     """The M-step moves the means too far, as if rounding had decided them."""
     m_step = VariationalPosterior.m_step
 

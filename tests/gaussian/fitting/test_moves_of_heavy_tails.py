@@ -12,7 +12,7 @@ from scipy.special import gammaln
 from scipy.stats import gamma
 
 from sklearn_lrvb.estimators.gaussian_arguments import resolve_prior
-from sklearn_lrvb.gaussian.e_step.frames import OwnFrames
+from sklearn_lrvb.gaussian.e_step.coordinates import OwnCoordinates
 from sklearn_lrvb.gaussian.fitting.component_statistics import (
     ComponentStatistics,
 )
@@ -60,7 +60,7 @@ def prior_of(model, n_components, rows):
     return resolve_prior(mixture(model, n_components), rows, core=core)
 
 
-def state(model, n_components=5, n_sweeps=4, start=None, distance=3.0):
+def state(model, n_components=5, n_iterations=4, start=None, distance=3.0):
     """A fit on its way; without a start, from responsibilities at random."""
     X, labels = heavy_clusters(3.0, 200, distance=distance)
     rng = np.random.default_rng(1)
@@ -71,8 +71,8 @@ def state(model, n_components=5, n_sweeps=4, start=None, distance=3.0):
         shares = np.column_stack([shares, np.zeros(len(X))])
     ascent = Ascent(rows, 1e-3, 100)
     fit = ascent.start_from(shares, prior)
-    for _ in range(n_sweeps):
-        fit = ascent._sweep(fit)
+    for _ in range(n_iterations):
+        fit = ascent._iterated_once(fit)
     return rows, fit
 
 
@@ -84,15 +84,15 @@ def test_a_merge_keeps_the_scales_of_all_rows(model):
     # the M-step from the rows of two components, weighted by the scales that they have in either
     rows, fit = state(model)
     posterior = fit.posterior
-    frames = OwnFrames(posterior)
+    coordinates = OwnCoordinates(posterior)
     block = rows.block(slice(0, rows.n_samples))
-    expectation = expect(frames, block)
+    expectation = expect(coordinates, block)
     weights = expectation.weights(block.weighted(expectation.responsibilities))
     counted, scaled, of_logs = weights.counted.copy(), weights.scaled.copy(), weights.log_scale_sums.copy()
     for array in (counted, scaled, of_logs):
         array[3] += array[1]
         array[1] = 0.0
-    moments = frames.moments(expectation.framed, ScaledWeights(counted, scaled, of_logs))
+    moments = coordinates.moments(expectation.represented, ScaledWeights(counted, scaled, of_logs))
     expected = posterior.m_step(posterior.with_prior(moments))
     merged = ComponentStatistics(fit.next_posterior).merged_posterior(np.array([[3, 1]]))
     for name in ("label_counts", "scale_sums", "centred_means", "covariance_cholesky", "mean_precision"):
@@ -143,7 +143,7 @@ def best_tails(count, log_sum):
 def test_own_degrees_of_freedom_gain_what_the_best_ones_for_all_rows_do(model):
     rows, fit = state(model)
     block = rows.block(slice(0, rows.n_samples))
-    expectation = expect(OwnFrames(fit.posterior), block)
+    expectation = expect(OwnCoordinates(fit.posterior), block)
     counted = block.weighted(expectation.responsibilities)
     counts, sums = counted.sum(axis=1), expectation.weights(counted).log_scale_sums
     pairs, posterior = np.array([[0, 1], [4, 2]]), fit.next_posterior
@@ -176,9 +176,7 @@ def test_deletions_gain_at_least_what_they_promise(model):
     rows, fit = state(model)
     proposals, components = MoveProposals(rows, fit), np.arange(5)
     sums = assignment_sums(rows, fit.posterior, np.zeros((0, 2), dtype=int), components)
-    counts = fit.e_step_result.moments.counts + sums.taken_over
-    counts[components, components] = 0.0
-    promised = sums.log_kept + proposals.divergence_saved + proposals.changes_of_weights(counts)
+    promised = proposals.deletion_gains(components, sums.log_kept, sums.taken_over)
     for k in components:
         without = ComponentStatistics(fit.posterior).emptied(k)
         posterior = Moves().in_order(without.m_step(e_step(rows, without, without=k).moments))
@@ -189,7 +187,7 @@ def test_deletions_gain_at_least_what_they_promise(model):
 def test_splits_gain_at_least_what_they_promise(model):
     # two of three clusters in one component, and a fit that has found its degrees of freedom
     joined = np.eye(4)[[0, 1, 1]]
-    rows, fit = state(model, 4, n_sweeps=40, start=lambda labels: joined[labels], distance=12.0)
+    rows, fit = state(model, 4, n_iterations=40, start=lambda labels: joined[labels], distance=12.0)
     search = Search(rows, fit)
     found = splits(RowsOfComponents(rows, fit.posterior), fit.next_posterior, np.arange(2))
     promised = [search.gain_of_split(split, 2) for split in found]

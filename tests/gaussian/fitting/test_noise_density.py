@@ -13,10 +13,10 @@ from sklearn.datasets import load_iris
 
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian.covariance_structures import COVARIANCE_STRUCTURES
+from sklearn_lrvb.gaussian.fitting.completion import Completion
 from sklearn_lrvb.gaussian.fitting.core import core_of
 from sklearn_lrvb.gaussian.fitting.far_out import FarOut
 from sklearn_lrvb.gaussian.fitting.noise_density import default_log_density
-from sklearn_lrvb.gaussian.fitting.starts import Completion
 from sklearn_lrvb.gaussian.model import GAUSSIAN
 from sklearn_lrvb.rows import given_rows
 
@@ -35,7 +35,7 @@ def structure_of(covariance_type, n_features):
 
 def found(rows, covariance_type="full", reg_covar=0.0):
     """Mean and covariance of the core, the log density, and the rows far out."""
-    completion = Completion(rows, needs_matrix=True, model=GAUSSIAN) if rows.has_holes else None
+    completion = Completion(rows, needs_matrix=True, model=GAUSSIAN) if rows.has_missing else None
     core = core_of(rows, completion)
     log_density = default_log_density(core, structure_of(covariance_type, rows.n_features), reg_covar)
     return core.mean + rows.origin, core.covariance, log_density, FarOut(rows, core).are_far_out
@@ -92,10 +92,10 @@ def test_a_row_of_a_weight_is_so_many_rows(n_sampled, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_sampled", [None, 200])
-@pytest.mark.parametrize("has_holes", [False, True])
-def test_rows_in_parts_and_small_blocks_give_the_same(n_sampled, has_holes, monkeypatch):
+@pytest.mark.parametrize("has_missing", [False, True])
+def test_rows_in_parts_and_small_blocks_give_the_same(n_sampled, has_missing, monkeypatch):
     X = with_outliers()
-    if has_holes:
+    if has_missing:
         X[np.arange(0, 250, 5), np.arange(50) % 3] = np.nan
     if n_sampled is not None:
         set_sizes(monkeypatch, sample_rows=n_sampled)

@@ -23,6 +23,9 @@ from sklearn_lrvb.mixture.ascent import Ascent
 from sklearn_lrvb.mixture.e_step import e_step
 from sklearn_lrvb.mixture.prediction import responsibilities_of_rows
 
+# Noise is more than the variance of some columns, so that assignments are ambiguous (`PRIORS`).
+pytestmark = pytest.mark.filterwarnings("ignore:reg_covar=:UserWarning")
+
 N_SAMPLES, N_FEATURES = 14, 18
 ARRAYS = (
     "weights_",
@@ -102,7 +105,7 @@ def assert_same_fit(one, other, rtol=1e-9):
 
 @pytest.mark.parametrize(("covariance_type", "factorization", "prior"), KINDS)
 @pytest.mark.parametrize("weights", WEIGHT_PRIORS)
-def test_sweeps_in_the_span_are_those_in_all_dimensions(
+def test_iterations_in_the_span_are_those_in_all_dimensions(
     covariance_type, factorization, prior, weights, X, monkeypatch
 ):
     mixture = model(
@@ -133,7 +136,7 @@ def test_optima_and_error_bars_are_the_same(covariance_type, factorization, prio
 
 
 def states(covariance_type, factorization, prior, X, rng, responsibilities=None):
-    """The state of a fit after one sweep from given responsibilities, in the span and outside."""
+    """The state of a fit after one iteration from given responsibilities, in the span and outside."""
     mixture = model(covariance_type, factorization, prior)
     rows = rows_around_mean(X)
     whole_prior = resolve_prior(mixture, rows)
@@ -314,7 +317,7 @@ def test_the_way_back_keeps_digits(covariance_type, n_samples, rng):
         relative, np.broadcast_to(np.eye(len(span.basis.T)), relative.shape), atol=1e-6
     )
     np.testing.assert_allclose(
-        inside.expectations.log_det_precisions, outside.expectations.log_det_precisions, rtol=2e-8
+        inside.expectations.log_det_precisions, outside.expectations.log_det_precisions, rtol=2e-7
     )
     np.testing.assert_allclose(
         responsibilities_of_rows(span.rows, inside), responsibilities_of_rows(rows, outside), atol=1e-6

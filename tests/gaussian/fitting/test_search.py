@@ -17,8 +17,8 @@ from catalogue import (
     three_blobs,
 )
 
+from sklearn_lrvb.gaussian.e_step.coordinates import OwnCoordinates
 from sklearn_lrvb.gaussian.e_step.first_m_step import posterior_from_responsibilities
-from sklearn_lrvb.gaussian.e_step.frames import OwnFrames
 from sklearn_lrvb.mixture.ascent import Ascent
 from sklearn_lrvb.mixture.e_step import e_step
 from sklearn_lrvb.mixture.model import DegenerateComponentError
@@ -52,14 +52,14 @@ def merged_start(groups):
     return start
 
 
-def with_holes(X, share):
+def with_missing_values(X, share):
     """The same rows with a share of their values missing."""
     return np.where(np.random.default_rng(2).random(X.shape) < share, np.nan, X)
 
 
-def fit_at(model, groups, n_components, weighted=False, holes=0.0):
+def fit_at(model, groups, n_components, weighted=False, missing=0.0):
     """The state of a fit that has come to rest where some blobs share a component."""
-    X = with_holes(four_blobs(spread=2.0 if holes else 1.0), holes)
+    X = with_missing_values(four_blobs(spread=2.0 if missing else 1.0), missing)
     weights = np.random.default_rng(1).uniform(0.5, 2.0, len(X)) if weighted else None
     rows = rows_around_mean(X, None, weights)
     prior = prior_of(mixture(model, n_components), rows)
@@ -68,9 +68,11 @@ def fit_at(model, groups, n_components, weighted=False, holes=0.0):
 
 
 @pytest.mark.slow
-@models_in_turn(few_of(PROPER), "kind", ("plain", "weighted", "with holes", "weighted with holes"))
+@models_in_turn(
+    few_of(PROPER), "kind", ("plain", "weighted", "with missing values", "weighted with missing values")
+)
 def test_a_split_gains_what_it_promises(model, kind):
-    rows, fit = fit_at(model, [0, 1, 2, 2], 5, "weighted" in kind, 0.2 if "holes" in kind else 0.0)
+    rows, fit = fit_at(model, [0, 1, 2, 2], 5, "weighted" in kind, 0.2 if "missing" in kind else 0.0)
     search = Search(rows, fit)
     empty = int(np.argmin(fit.next_posterior.counts))
     components = np.flatnonzero(fit.next_posterior.counts > 0.5)
@@ -88,7 +90,7 @@ def test_a_split_gains_what_it_promises(model, kind):
 def test_rows_of_a_component_are_counted_by_their_shares(covariance_type):
     model = {"covariance_type": covariance_type, "reg_covar": 0.0}
     rows, fit = fit_at(model, [0, 1, 2, 2], 4, weighted=True)
-    r = expect(OwnFrames(fit.posterior), rows.block(slice(0, rows.n_samples))).responsibilities
+    r = expect(OwnCoordinates(fit.posterior), rows.block(slice(0, rows.n_samples))).responsibilities
     components = RowsOfComponents(rows, fit.posterior)
     for k in range(4):
         own, held = components.of(k), r[k] > 1e-3
@@ -113,18 +115,18 @@ def test_the_search_parts_what_a_start_had_joined(model, joined):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("covariance_type", "n_sampled", "holes"),
+    ("covariance_type", "n_sampled", "missing"),
     [
         (covariance_type, *sample)
         for i, covariance_type in enumerate(COVARIANCE_TYPES)
         for sample in (((10**6, 0.01), (190, 0.2)), ((10**6, 0.2), (190, 0.0)))[i % 2]
     ],
 )
-def test_the_search_parts_clusters_of_rows_with_holes_and_of_a_sample(
-    covariance_type, n_sampled, holes, monkeypatch
+def test_the_search_parts_clusters_of_rows_with_missing_values_and_of_a_sample(
+    covariance_type, n_sampled, missing, monkeypatch
 ):
     set_sizes(monkeypatch, sample_rows=n_sampled)
-    X = with_holes(four_blobs(spread=3.0), holes)
+    X = with_missing_values(four_blobs(spread=3.0), missing)
     model = {"covariance_type": covariance_type, "init_params": merged_start([0, 0, 0, 0])}
     found = mixture(model, 6, moves="search").fit(X)
     assert found.n_occupied_ == 4
@@ -183,7 +185,7 @@ def test_the_search_is_never_worse_than_merges(model, seed):
     assert search.converged_
 
 
-def test_every_climb_of_a_search_has_its_own_steps():
+def test_every_ascent_of_a_search_has_its_own_steps():
     settings = {"init_params": merged_start([0, 0, 1, 1]), "tol": 1e-3}
     alone = mixture(PROPER[0], 6, moves="merge", **settings).fit(four_blobs())
     estimator = mixture(PROPER[0], 6, moves="search", **settings).set_params(max_iter=alone.n_iter_ + 25)
@@ -227,18 +229,18 @@ def test_a_prior_mean_far_away_does_not_hide_a_split():
 
 
 @pytest.mark.slow
-def test_an_optimum_stands_where_the_climb_after_it_fails(monkeypatch):
+def test_an_optimum_stands_where_the_ascent_after_it_fails(monkeypatch):
     model = {**PROPER[0], "moves": "search", "init_params": merged_start([0, 1, 2, 2]), "tol": 1e-3}
-    climb, ends = Ascent._climb, []
+    ascend, ends = Ascent._ascended, []
 
     def failing_later(ascent, fit, acceleration):
         if ends:
             raise DegenerateComponentError("No posterior.")
-        ends.append(climb(ascent, fit, acceleration))
+        ends.append(ascend(ascent, fit, acceleration))
         return ends[-1]
 
     higher = mixture(model, 5).fit(four_blobs())
-    monkeypatch.setattr(Ascent, "_climb", failing_later)
+    monkeypatch.setattr(Ascent, "_ascended", failing_later)
     found = mixture(model, 5).fit(four_blobs())
     assert found.converged_
     assert found.lower_bound_ == ends[0].lower_bound < higher.lower_bound_

@@ -50,13 +50,13 @@ from sklearn_lrvb.gaussian.covariance_structures.structures import (
     FullCovariance,
     SphericalCovariance,
 )
-from sklearn_lrvb.gaussian.e_step.frames import OwnFrames
+from sklearn_lrvb.gaussian.e_step.coordinates import OwnCoordinates
 from sklearn_lrvb.gaussian.information import observed_information as information_module
 from sklearn_lrvb.gaussian.information.columns import RowColumns
 from sklearn_lrvb.gaussian.information.missing_information import (
     by_pairs,
     from_monomials,
-    from_own_frames,
+    from_own_coordinates,
     missing_information,
     missing_information_product,
 )
@@ -243,7 +243,7 @@ def quadratic_features(structure, y, y_noise):
 def ways(posterior):
     """Ways in which the missing information can be formed."""
     structure = posterior.structure
-    formed = [(from_monomials, from_own_frames), (from_own_frames,)]
+    formed = [(from_monomials, from_own_coordinates), (from_own_coordinates,)]
     return [*formed, (by_pairs,)] if structure.has_own_matrices else formed
 
 
@@ -315,7 +315,7 @@ def test_missing_information_is_its_definition(
 def test_missing_information_of_many_rows_is_its_definition(
     covariance_type, n_features, n_components, weighted, monkeypatch
 ):
-    set_sizes(monkeypatch, numbers_in_own_frames=0)
+    set_sizes(monkeypatch, numbers_in_own_coordinates=0)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, n_features)) + 2.0 * np.eye(3, n_features)[np.arange(150) % 3]
     weights = rng.uniform(0.1, 3.0, size=150) if weighted else None
@@ -325,13 +325,13 @@ def test_missing_information_of_many_rows_is_its_definition(
     rows = rows_of(estimator, X, weights)
     missing = missing_by_definition(posterior, rows, estimator.predict_proba(X))
     T = GaussianInformation(posterior).complete.times_root_transposed(np.eye(len(missing)))
-    formed = missing_information(rows, posterior, (from_monomials, from_own_frames))
+    formed = missing_information(rows, posterior, (from_monomials, from_own_coordinates))
     assert np.abs(T @ (formed - missing) @ T.T).max() < 1e-12
 
 
 @pytest.mark.parametrize("ratio", [1e-2, 1e-4, 1e-6])
 @pytest.mark.parametrize("crossed", [False, True])
-def test_frames_of_any_shape_lose_nothing(ratio, crossed):
+def test_coordinates_of_any_shape_lose_nothing(ratio, crossed):
     # two needles that cross one standard deviation from both centers, or a tight Gaussian in a wide one
     rng = np.random.default_rng(0)
     shapes = np.array([[1.0, ratio], [ratio, 1.0] if crossed else [ratio, 0.3 * ratio]])
@@ -347,7 +347,7 @@ def test_frames_of_any_shape_lose_nothing(ratio, crossed):
     )
     X[:20] = ratio * rng.normal(size=(20, 2))  # near both
     rows = ArrayRows(X, np.zeros(2))
-    responsibilities = expect(OwnFrames(posterior), RowBlock(X.T.copy())).responsibilities
+    responsibilities = expect(OwnCoordinates(posterior), RowBlock(X.T.copy())).responsibilities
     assert np.count_nonzero(responsibilities.max(axis=0) < 0.99) > 1
     missing = missing_by_definition(posterior, rows, responsibilities.T)
     T = GaussianInformation(posterior).complete.times_root_transposed(np.eye(len(missing)))
@@ -358,7 +358,7 @@ def test_frames_of_any_shape_lose_nothing(ratio, crossed):
         assert np.abs(T @ (found - missing) @ T.T).max() < 1e-11
 
 
-def test_components_far_apart_lose_nothing_to_a_common_frame():
+def test_components_far_apart_lose_nothing_to_common_coordinates():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(300, 2)), 0.01 * rng.normal(size=(50, 2)) + 0.5])
     X = np.concatenate([X, [4.0, 0.0] + rng.normal(size=(200, 2)) * [0.1, 10.0]])
@@ -379,12 +379,12 @@ def test_pairs_far_from_others_lose_nothing_to_a_shared_precision():
     estimator = mixture(model, 4, solver="coordinate_ascent", tol=1e9).fit(X)
     posterior = posterior_of(estimator)
     rows = rows_of(estimator, X)
-    responsibilities = expect(OwnFrames(posterior), rows.block(slice(0, 400))).responsibilities
+    responsibilities = expect(OwnCoordinates(posterior), rows.block(slice(0, 400))).responsibilities
     T = GaussianInformation(posterior).complete.times_root_transposed(np.eye(20 - 5))
     missing = missing_by_definition(posterior, rows, responsibilities.T)
     assert (
         np.abs(
-            T @ (missing_information(rows, posterior, (from_monomials, from_own_frames)) - missing) @ T.T
+            T @ (missing_information(rows, posterior, (from_monomials, from_own_coordinates)) - missing) @ T.T
         ).max()
         < 1e-11
     )
@@ -486,7 +486,7 @@ def test_every_solver_refuses_a_saddle(solver):
 
 def test_refuses_a_saddle():
     X = np.random.default_rng(0).normal(size=(200, 2))
-    # one sweep from random responsibilities: two components on one cloud, not an optimum
+    # one iteration from random responsibilities: two components on one cloud, not an optimum
     estimator = mixture({"prior": "flat"}, max_iter=1, init_params="random", solver="coordinate_ascent")
     with pytest.warns(UserWarning, match="did not converge"):
         estimator.fit(X)
@@ -571,18 +571,18 @@ def test_solvers_agree_where_variances_differ_by_many_orders(weights):
 
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize(
-    ("n_features", "n_rows", "solver", "holed"),
+    ("n_features", "n_rows", "solver", "incomplete"),
     [(2, 300, "primal", True), (5, 1500, "primal", False), (2, 300, "dual", False)],
-    ids=["primal with holes", "primal by pairs", "dual"],
+    ids=["primal with missing values", "primal by pairs", "dual"],
 )
 def test_rows_count_that_say_next_to_nothing_of_one_of_their_components(
-    n_features, n_rows, solver, holed, first
+    n_features, n_rows, solver, incomplete, first
 ):
     """A row of 10^10 that belong to the other component says much of one that has 40 rows."""
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(n_rows, n_features)), 0.5 * rng.normal(size=(40, n_features))])
     X[n_rows:, 0] += 4.0
-    if holed:
+    if incomplete:
         X[::7, 1] = np.nan
     weights = np.where(np.arange(len(X)) < n_rows, 1e10, 1.0)
     responsibilities = np.eye(2)[np.where(weights > 1.0, first, 1 - first)]
@@ -647,9 +647,9 @@ def test_many_pairs_cost_more_than_their_columns():
 def test_the_way_to_the_matrix_that_costs_least_comes_first(monkeypatch):
     first = []
 
-    def noted(rows, posterior, ways, hidden_values):
+    def noted(rows, posterior, ways, missing_values):
         first.append(ways[0])
-        return missing_information(rows, posterior, ways, hidden_values)
+        return missing_information(rows, posterior, ways, missing_values)
 
     monkeypatch.setattr(information_module, "missing_information", noted)
     for n_features, distance in ((2, 1.5), (10, 8.0)):
@@ -662,7 +662,7 @@ def test_the_way_to_the_matrix_that_costs_least_comes_first(monkeypatch):
 
 
 @pytest.mark.parametrize("covariance_type", ["diag", "spherical"])
-def test_determinants_of_rows_with_holes_are_the_same_by_columns_and_by_a_matrix(covariance_type):
+def test_determinants_of_rows_with_missing_values_are_the_same_by_columns_and_by_a_matrix(covariance_type):
     X = overlapping(60)
     X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
     X = X[~np.isnan(X).all(axis=1)]

@@ -225,7 +225,7 @@ def test_the_logit_of_two_weights_has_the_variance_reported(model):
     copula = GaussianCopula(uncertainty.targets, uncertainty.source.information(1))
     covariance = fitted(model).get_posterior_covariance(target="log_weights", method="lrvb")
     contrast = np.array([1.0, -1.0])
-    np.testing.assert_allclose(copula.logit_deviations**2, contrast @ covariance @ contrast, rtol=1e-9)
+    np.testing.assert_allclose(copula.breaks.scale**2, contrast @ covariance @ contrast, rtol=1e-9)
 
 
 @pytest.mark.parametrize("weights", WEIGHT_PRIORS)
@@ -261,7 +261,8 @@ def test_empty_components_are_drawn_from_their_prior(covariance_type, concentrat
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_draws_are_in_range_near_the_least_degrees_of_freedom(covariance_type, monkeypatch):
     set_sizes(monkeypatch, blocks_of_scans=(4, 4))
-    # Precisions of empty components then have pivots that underflow, and are drawn in each other's frames.
+    # Precisions of empty components then have pivots that underflow, and are drawn in each other's
+    # coordinates.
     X = np.random.default_rng(0).normal(size=(200, 2))
     model = {
         "covariance_type": covariance_type,

@@ -5,9 +5,7 @@ import pytest
 from catalogue import WITHOUT_NOISE, half_of, models_in_turn
 from sampling_problems import PROPER, problem
 
-from sklearn_lrvb.gaussian.sampling.likelihood import (
-    log_derivative_of_precisions,
-)
+from sklearn_lrvb.gaussian.sampling.parameters import log_derivative_of_precisions
 
 weighted_or_not = models_in_turn(PROPER, "weighted", [False, False, True])
 

@@ -5,22 +5,20 @@ import itertools
 import numpy as np
 import pytest
 from catalogue import mixture, rows_of, uncertainty_of
-from holed_rows import holed
+from incomplete_rows import incomplete
 from sampling_problems import Problem, log_density, squared_distances
 from scipy import stats
 from scipy.special import gammaln, logsumexp
 
 from sklearn_lrvb import number_of_clusters
-from sklearn_lrvb.gaussian.sampling.likelihood import (
-    imputations,
-)
+from sklearn_lrvb.gaussian.sampling.missing_values import imputations
+from sklearn_lrvb.gaussian.sampling.row_scales import gamma_variables
 from sklearn_lrvb.rows import rows_of_array
 from sklearn_lrvb.sampling.exact import ExactPosterior
 from sklearn_lrvb.sampling.likelihood import (
     moments_of_random_assignments,
 )
 from sklearn_lrvb.sampling.number_evidence import run
-from sklearn_lrvb.sampling.random_assignments import gamma_variables
 from sklearn_lrvb.sampling.sampler import PosteriorSampler
 
 by_tails = pytest.mark.parametrize("tails", [4.0, "student"])
@@ -42,11 +40,11 @@ def test_gamma_variables_are_gamma(shape):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("has_holes", [False, True])
+@pytest.mark.parametrize("has_missing", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_sums_of_scales_have_the_moments_of_gamma_variables(weighted, has_holes):
+def test_sums_of_scales_have_the_moments_of_gamma_variables(weighted, has_missing):
     # A row that counts w times is w rows, each with a scale of its own.
-    X = holed() if has_holes else heavy(60, 3)
+    X = incomplete() if has_missing else heavy(60, 3)
     times = np.random.default_rng(1).integers(1, 4, len(X)).astype(float) if weighted else np.ones(len(X))
     estimator = mixture({"tails": 4.0, "reg_covar": 0.05}, 1).fit(X, sample_weight=times)
     sampler = PosteriorSampler(uncertainty_of(estimator))
@@ -69,14 +67,14 @@ def test_sums_of_scales_have_the_moments_of_gamma_variables(weighted, has_holes)
 
 
 @pytest.mark.slow
-def test_rows_with_holes_have_the_likelihood_of_what_they_show_beside_noise():
-    X = holed().copy()
+def test_rows_with_missing_values_have_the_likelihood_of_what_they_show_beside_noise():
+    X = incomplete().copy()
     X[::20] *= 8.0
     estimator = mixture({"tails": "student", "noise": True, "reg_covar": 0.05}).fit(X)
     sampler = PosteriorSampler(uncertainty_of(estimator))
     parameters = sampler.draws(2, np.random.RandomState(0))
     found = sampler.log_likelihood(rows_of(estimator, X), parameters)[1]
-    background = parameters.posterior.background
+    noise_component = parameters.posterior.noise_component
     for n in range(0, len(X), 10):
         seen = np.flatnonzero(~np.isnan(X[n]))
         block, row = np.ix_(seen, seen), X[n, seen]
@@ -85,8 +83,8 @@ def test_rows_with_holes_have_the_likelihood_of_what_they_show_beside_noise():
             noise = 0.05 * np.trace(parameters.precisions[1, k][block])
             scale, nu = parameters.scales[1, k][block], parameters.tails[1]
             terms.append(log_density(row, parameters.means[1, k, seen], scale, noise, nu))
-        change = background.log_density_changes(parameters.posterior.structure, np.isnan(X[[n]]))[0]
-        terms.append(background.log_density + change)
+        change = noise_component.log_density_changes(parameters.posterior.structure, np.isnan(X[[n]]))[0]
+        terms.append(noise_component.log_density + change)
         assert found[n] == pytest.approx(logsumexp(terms + parameters.log_shares[1]), rel=1e-10)
 
 
@@ -102,7 +100,7 @@ def test_draws_have_the_moments_reported_where_there_are_many_rows():
     np.testing.assert_allclose((found - expected) / np.outer(deviations, deviations), 0.0, atol=0.1)
 
 
-def test_hidden_values_have_students_t_given_what_is_seen():
+def test_missing_values_have_students_t_given_what_is_seen():
     # With one degree of freedom more for what is seen, and wider the farther out that is.
     rng = np.random.default_rng(0)
     X = heavy(200) @ [[1.0, 0.7], [0.0, 0.8]]

@@ -19,7 +19,7 @@ from catalogue import (
 )
 from covariance_types import TYPES
 from exact_evidence import Prior, clusters, log_evidence_by_number, log_evidence_by_occupied
-from holed_rows import holed
+from incomplete_rows import incomplete
 from sampling_problems import (
     THETA,
     Problem,
@@ -31,9 +31,7 @@ from sampling_problems import (
 from scipy.special import logsumexp, softmax
 
 from sklearn_lrvb import number_of_clusters
-from sklearn_lrvb.gaussian.sampling.likelihood import (
-    log_derivative_of_precisions,
-)
+from sklearn_lrvb.gaussian.sampling.parameters import log_derivative_of_precisions
 from sklearn_lrvb.sampling import labels
 from sklearn_lrvb.sampling.chains import N_CHAINS, Scans
 from sklearn_lrvb.sampling.labels import are_in_order, evidence_of_all_copies
@@ -104,11 +102,11 @@ def test_the_joint_density_is_scipys_and_has_the_slopes_of_its_differences(model
 
 @pytest.mark.slow
 @every_type
-def test_rows_with_holes_have_the_likelihood_of_what_they_show(covariance_type):
-    # The background of a row is that of the features it shows: far out, nothing else counts.
+def test_rows_with_missing_values_have_the_likelihood_of_what_they_show(covariance_type):
+    # The noise component of a row is that of the features it shows: far out, nothing else counts.
     X = np.tile(1e4, (4, 3))
     X[1:, 0], X[2:, 1], X[3:, 2] = np.nan, np.nan, np.nan
-    rows = np.concatenate([holed(), X[:3]])
+    rows = np.concatenate([incomplete(), X[:3]])
     model = {"covariance_type": covariance_type, "noise": -9.0, "reg_covar": 0.0}
     case = Problem(model, 2, rows)
     parameters = case.sampler.draws(3, np.random.RandomState(0))
@@ -116,7 +114,7 @@ def test_rows_with_holes_have_the_likelihood_of_what_they_show(covariance_type):
     of_rows = case.mixture.score_samples(X[:3]) - case.mixture.score_samples(X[:1])
     expected = -9.0 + of_rows + parameters.log_weights[:, -1:]
     np.testing.assert_allclose(found, expected, atol=1e-6)
-    # The slopes, at rows with holes.
+    # The slopes, at rows with missing values.
     draws, step = parameters.draws, 1e-6
     _, all_slopes = parameters.log_joint_and_slopes(case.rows)
     for name in ("log_stick", "log_rest", "scaled_means"):

@@ -1,30 +1,30 @@
-"""Frames in which rows are represented: every component's own, or one that all components share.
+"""Whitened coordinates of rows: every component's own, or common ones that all components share.
 
-A block of rows is represented in frames before anything is computed from it: it is *framed*. Both kinds of
-frames have
+A block of rows is whitened before anything is computed from it. Both kinds of coordinates have
 
-* ``whiten``: a `RowBlock` as framed rows, `OwnRows` or monomials;
-* ``log_densities`` of framed rows, rho (L, n), and their `Scales` where rows have any, else None; and
-  ``with_scales``: framed rows that know their scales, where they need them;
-* ``moments``: sums of weight times framed rows, for weights (L, n) of any sign, to be added over blocks, and
-  ``in_own_frames``: the same sums as `Moments` in the components' own frames;
-* ``polynomials``: changes of log densities in the components' own frames (`CovarianceStructure.polynomials`)
-  as coefficients of framed rows, and ``changes``: their values (L, n), up to a term that all labels share; or
-  ``derivatives_by_scale``, where rows have scales u: their derivatives in u, (K, n);
-* ``workload``: the size of framed rows and of the temporary arrays made from them.
+* ``represented``: a `RowBlock` as whitened rows, `OwnRows` or monomials;
+* ``log_densities`` of whitened rows, rho (L, n), and their `Scales` where rows have any, else None; and
+  ``with_scales``: whitened rows that know their scales, where they need them;
+* ``moments``: sums of weight times whitened rows, for weights (L, n) of any sign, to be added over blocks,
+  and ``in_own_coordinates``: the same sums as `Moments` in the components' own coordinates;
+* ``polynomials``: changes of log densities in the components' own coordinates
+  (`CovarianceStructure.polynomials`) as coefficients of whitened rows, and ``changes``: their values (L, n),
+  up to a term that all labels share; or ``derivatives_by_scale``, where rows have scales u: their derivatives
+  in u, (K, n);
+* ``workload``: the size of whitened rows and of the temporary arrays made from them.
 
-`OwnFrames` also have their ``posterior``; and for rows with holes ``changes_of_background``,
-``hidden_changes`` and ``hidden_moments``.
+`OwnCoordinates` also has a ``posterior``; and for rows with missing values
+``changes_of_noise_component``, ``changes_by_missing_values`` and ``moments_by_missing_values``.
 
-In the components' own frames, y = W_k (x - m_k), every component is standard normal. They are accurate
-whatever the components look like, and take (K, P, n) numbers a block. They alone represent rows with holes,
-by their expectations (`hidden_directions`).
+In the components' own coordinates, y = W_k (x - m_k), every component is standard normal. They are accurate
+whatever the components look like, and take (K, P, n) numbers a block. They alone represent rows with missing
+values, by their expectations (`missing_directions`).
 
-In the common frame, v = W (x - c), that of the components' average, log densities and polynomials are linear
-in the J monomials 1, v, and those of degree two, and moments are sums of the monomials. Each takes one matrix
-product, and the rows (J, n) numbers a block. Digits are lost where components are far apart or much narrower
-than their average: the frame is not used there. It is not used either where components share one precision
-and there is a background or rows have scales: then |v|^2 is not common to all labels.
+In the common coordinates, v = W (x - c), those of the components' average, log densities and polynomials are
+linear in the J monomials 1, v, and those of degree two, and moments are sums of the monomials. Each takes one
+matrix product, and the rows (J, n) numbers a block. Digits are lost where components are far apart or much
+narrower than their average: they are not used there. They are not used either where components share one
+precision and there is a noise component or rows have scales: then |v|^2 is not common to all labels.
 """
 
 from dataclasses import dataclass, replace
@@ -32,54 +32,61 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sklearn_lrvb.gaussian.e_step.far_rows import of_far_rows
-from sklearn_lrvb.gaussian.e_step.hidden_directions import HiddenDirections, hidden_directions
+from sklearn_lrvb.gaussian.e_step.missing_directions import MissingDirections, missing_directions
 from sklearn_lrvb.gaussian.posterior.tails import ScaledWeights, Scales
 from sklearn_lrvb.gaussian.posterior.variational_posterior import Moments
-from sklearn_lrvb.mixture.model import Frames
+from sklearn_lrvb.mixture.model import Coordinates
 from sklearn_lrvb.rows import Workload
 
 # Largest factor by which a log density may amplify the rounding of v, divided by the number of features: log
 # densities grow with that number. 2000 eps is less than the rounding of a lower bound, a sum over rows.
 MAX_AMPLIFICATION = 2000.0
 
-# Size of the rows in all components' own frames, n K P numbers, below which these frames take less time than
-# preparing a common one, by measurement: where every component has a matrix of its own, and elsewhere.
+# Size of the rows in all components' own coordinates, n K P numbers, below which these coordinates take less
+# time than preparing common ones, by measurement: where every component has a matrix of its own, and
+# elsewhere.
 _FEW_NUMBERS_OF_OWN_MATRICES = 50_000
 _FEW_NUMBERS = 15_000
 
 
-def frames_of(posterior, rows=None):
-    """`CommonFrame` of a posterior where it is cheaper for the rows and accurate, else `OwnFrames`."""
+def coordinates_of(posterior, rows=None):
+    """`CommonCoordinates` of a posterior where they are cheaper and accurate, else `OwnCoordinates`."""
     if rows is None:
-        return OwnFrames(posterior)
+        return OwnCoordinates(posterior)
     structure = posterior.structure
     n_numbers = rows.n_samples * structure.n_components * structure.n_features
     has_few_rows = n_numbers < (_FEW_NUMBERS_OF_OWN_MATRICES if structure.has_own_matrices else _FEW_NUMBERS)
-    if rows.has_holes or has_few_rows or not (structure.prefers_common_frame and structure.has_common_terms):
-        return OwnFrames(posterior)
-    frame = CommonFrame(posterior)
-    return frame if frame.amplification < MAX_AMPLIFICATION else OwnFrames(posterior)
+    if (
+        rows.has_missing
+        or has_few_rows
+        or not (structure.prefers_common_coordinates and structure.has_common_terms)
+    ):
+        return OwnCoordinates(posterior)
+    coordinates = CommonCoordinates(posterior)
+    return coordinates if coordinates.amplification < MAX_AMPLIFICATION else OwnCoordinates(posterior)
 
 
 def both_weights(weights):
-    """Weights of the spread of hidden values, and of what is multiplied by scales: (L or K, n) each."""
+    """Weights of the spread of missing values, and of what is multiplied by scales: (L or K, n) each."""
     return (weights.counted, weights.scaled) if isinstance(weights, ScaledWeights) else (weights, weights)
 
 
-@dataclass(frozen=True)
+@dataclass
 class OwnRows:
-    """Rows in every component's own frame; of rows with holes, their expectations given the component.
+    """Rows in every component's own coordinates; of incomplete rows, their expectations given the component.
+
+    Nothing of it changes.
 
     Attributes
     ----------
     values : (K, P, n)
-    hidden : HiddenDirections, or None where the rows are complete
-    pattern : int array (n,) or None, number of every row's pattern among those of ``hidden``
+    directions : MissingDirections, or None where the rows are complete
+    pattern : int array (n,) or None, number of every row's pattern among those of ``directions``
     scales : Scales, or None where rows have none
     """
 
     values: np.ndarray
-    hidden: HiddenDirections | None = None
+    directions: MissingDirections | None = None
     pattern: np.ndarray | None = None
     scales: Scales | None = None
 
@@ -88,64 +95,64 @@ class OwnRows:
         return self.values.shape[2]
 
     def spread(self, k):
-        """Entries of the hidden values' spread in component k, (Q, n); None where the rows are complete."""
-        return None if self.hidden is None else self._by_row(self.hidden.spread, k)
+        """Entries of the missing values' spread in component k, (Q, n); None where the rows are complete."""
+        return None if self.directions is None else self._by_row(self.directions.spread, k)
 
     # The two parts of the spread where rows have scales, of which only the second is multiplied by them.
 
     def projections(self, k):
         """Entries of s(Pi) in component k, (Q, n); None where the rows are complete."""
-        return None if self.hidden is None else self._by_row(self.hidden.projections, k)
+        return None if self.directions is None else self._by_row(self.directions.projections, k)
 
-    def hidden_noise(self, k):
+    def noise_of_missing_values(self, k):
         """Entries of reg_covar s(W_m W_m') in component k, (Q, n); None where the rows are complete."""
-        return None if self.hidden is None else self._by_row(self.hidden.noise_entries, k)
+        return None if self.directions is None else self.projections(k) - self.spread(k)
 
     def _by_row(self, by_pattern, k):
-        return np.take(by_pattern[self.hidden.structure.precision_group(k)], self.pattern, axis=1)
+        return np.take(by_pattern[self.directions.structure.precision_group(k)], self.pattern, axis=1)
 
     def selected(self, index):
         """Some of the rows, int array."""
         pattern = None if self.pattern is None else self.pattern[index]
         scales = None if self.scales is None else self.scales.selected(index)
-        return OwnRows(self.values.take(index, axis=2), self.hidden, pattern, scales)
+        return OwnRows(self.values.take(index, axis=2), self.directions, pattern, scales)
 
     def squares(self):
         """The expectation of |y|^2, (K, n)."""
         squares = np.einsum("kpn,kpn->kn", self.values, self.values)
-        return squares if self.hidden is None else squares + self.hidden.n_hidden[self.pattern]
+        return squares if self.directions is None else squares + self.directions.n_missing[self.pattern]
 
 
-def _scaled_features(posterior, framed, k):
+def _scaled_features(posterior, whitened, k):
     """The same of rows that have scales, in component k."""
-    structure, scales = posterior.structure, framed.scales
-    features = feature_slopes(posterior, framed, k)
+    structure, scales = posterior.structure, whitened.scales
+    features = feature_slopes(posterior, whitened, k)
     features *= scales.mean[k]
     features[0] = 1.0
     quadratic = features[1 + structure.n_features :][: structure.n_quadratic]
     quadratic -= structure.quadratic_features(structure.identity_statistic)[:, None]
-    if framed.hidden is not None:
-        quadratic += framed.projections(k) * structure.feature_scale[:, None]
+    if whitened.directions is not None:
+        quadratic += whitened.projections(k) * structure.feature_scale[:, None]
     if structure.n_tails:
         features[-1] = posterior.tails.expected_feature(scales)[k]
     return features
 
 
-def feature_slopes(posterior, framed, k):
+def feature_slopes(posterior, whitened, k):
     """Derivatives in u of the features' expectations given u, (F, n); 0 for the feature of nu."""
     structure = posterior.structure
-    noise = posterior.noise[structure.precision_group(k)]
-    slopes = np.zeros((structure.n_component_features, framed.n_rows))
-    slopes[1 : 1 + structure.n_features] = framed.values[k]
+    noise = posterior.known_noise[structure.precision_group(k)]
+    slopes = np.zeros((structure.n_component_features, whitened.n_rows))
+    slopes[1 : 1 + structure.n_features] = whitened.values[k]
     quadratic = slopes[1 + structure.n_features :][: structure.n_quadratic]
-    quadratic[...] = structure.quadratic_entries(framed.values[k], -noise, np.arange(structure.n_quadratic))
-    if framed.hidden is not None and posterior.reg_covar:
-        quadratic -= framed.hidden_noise(k) * structure.feature_scale[:, None]
+    quadratic[...] = structure.quadratic_entries(whitened.values[k], -noise, np.arange(structure.n_quadratic))
+    if whitened.directions is not None and posterior.reg_covar:
+        quadratic -= whitened.noise_of_missing_values(k) * structure.feature_scale[:, None]
     slopes[1 + structure.n_features + structure.n_quadratic] = 1.0
     return slopes
 
 
-def scale_directions(posterior, framed):
+def scale_directions(posterior, whitened):
     """Directions in which the features of rows vary with their scales, given every component.
 
     The covariance given component k is direction direction', plus `rest` for the feature of nu.
@@ -155,9 +162,9 @@ def scale_directions(posterior, framed):
     directions : list of K arrays (F, n)
     rest : (K, n), (K, 1), or None where no nu is fitted
     """
-    scales, tails, rest = framed.scales, posterior.tails, None
+    scales, tails, rest = whitened.scales, posterior.tails, None
     deviations = np.sqrt(scales.variance)
-    directions = [feature_slopes(posterior, framed, k) * own for k, own in enumerate(deviations)]
+    directions = [feature_slopes(posterior, whitened, k) * own for k, own in enumerate(deviations)]
     if tails.n_fitted:
         along, rest = tails.along_scale(scales)
         for direction, own in zip(directions, along, strict=True):
@@ -165,8 +172,8 @@ def scale_directions(posterior, framed):
     return directions, rest
 
 
-class OwnFrames(Frames):
-    """Every component's own frame, in which rows are `OwnRows`.
+class OwnCoordinates(Coordinates):
+    """Every component's own coordinates, in which rows are `OwnRows`.
 
     Parameters
     ----------
@@ -177,7 +184,7 @@ class OwnFrames(Frames):
         self.posterior = posterior
         self.workload = Workload(2 * posterior.centred_means.size, posterior.structure.size_of_pattern)
 
-    def whiten(self, block):
+    def represented(self, block):
         """OwnRows of a block."""
         posterior, structure = self.posterior, self.posterior.structure
         if block.n_rows == 1:
@@ -185,82 +192,86 @@ class OwnFrames(Frames):
             centred = block.rows[:, 0] - posterior.centred_means
             values = structure.transformed(posterior.whiteners, centred)[:, :, None]
         else:
-            values = structure.whiten(posterior.whiteners, posterior.centred_means, block.rows)
-        if block.holes is None:
+            values = structure.whiten(posterior.whiteners, posterior.centred_means, block.with_one)
+        if block.missing is None:
             return OwnRows(values)
-        hidden = hidden_directions(posterior, block.holes)
-        values -= hidden.onto(values)
-        return OwnRows(values, hidden, block.holes.pattern)
+        directions = missing_directions(posterior, block.missing)
+        values -= directions.onto(values)
+        return OwnRows(values, directions, block.missing.pattern)
 
-    def with_scales(self, framed, scales):
+    def with_scales(self, whitened, scales):
         """The rows together with their scales: OwnRows."""
-        return replace(framed, scales=scales)
+        return replace(whitened, scales=scales)
 
-    def log_densities(self, framed):
+    def log_densities(self, whitened):
         """rho, (L, n), and Scales or None."""
-        constants, scales = self.posterior.expectations.density_constants[:, None], None
-        densities, n_components = np.empty((len(constants), framed.values.shape[2])), len(framed.values)
-        of_components, of_background = densities[:n_components], densities[n_components:]
-        np.einsum("kpn,kpn->kn", framed.values, framed.values, out=of_components)
-        if self.posterior.tails is None:
-            of_components *= -0.5
+        posterior, scales, n_components = self.posterior, None, len(whitened.values)
+        densities = np.einsum("kpn,kpn->kn", whitened.values, whitened.values)
+        if posterior.tails is None:
+            densities *= -0.5
+            if whitened.directions is not None:
+                densities += np.take(whitened.directions.log_densities, whitened.pattern, axis=1)
         else:
-            of_components[...], scales = self._scaled_log_densities(framed, of_components)
-        of_components += constants[:n_components]
-        of_background[...] = constants[n_components:]
-        if framed.hidden is not None:
-            if scales is None:
-                of_components += np.take(framed.hidden.log_densities, framed.pattern, axis=1)
-            of_background += self.changes_of_background(framed)
-        return densities, scales
+            densities, scales = self._scaled_log_densities(whitened, densities)
+        constants = posterior.expectations.density_constants[:, None]
+        densities += constants[:n_components]
+        if posterior.noise_component is None:
+            return densities, scales
+        of_noise_component = np.full((1, whitened.n_rows), constants[-1])
+        if whitened.directions is not None:
+            of_noise_component += self.changes_of_noise_component(whitened)
+        return np.concatenate([densities, of_noise_component]), scales
 
-    def _scaled_log_densities(self, framed, squares):
+    def _scaled_log_densities(self, whitened, squares):
         """Log densities without constants, (K, n), and Scales; the squares |y|^2, (K, n), are used up."""
-        posterior, n_seen = self.posterior, framed.values.shape[1]
+        posterior, n_seen = self.posterior, whitened.values.shape[1]
         squares += posterior.expectations.distance_constants[:, None]
         volumes = 0.0
-        if framed.hidden is not None:
-            hidden = framed.hidden
-            n_seen = n_seen - np.take(hidden.n_hidden, framed.pattern)
-            volumes = np.take(hidden.log_volumes_of_directions, framed.pattern, axis=1)
-            squares -= np.take(hidden.noise_squares, framed.pattern, axis=1)
+        if whitened.directions is not None:
+            directions = whitened.directions
+            n_seen = n_seen - np.take(directions.n_missing, whitened.pattern)
+            volumes = np.take(directions.log_volumes_of_directions, whitened.pattern, axis=1)
+            squares -= np.take(directions.noise_squares, whitened.pattern, axis=1)
         densities, scales = posterior.tails.log_densities(squares, n_seen)
         densities += volumes
         return densities, scales
 
-    def changes_of_background(self, framed):
-        """What holes add to the log density of the background, (n,); zero where there is none."""
-        background, hidden = self.posterior.background, framed.hidden
-        if background is None:
+    def changes_of_noise_component(self, whitened):
+        """What missing values add to the log density of the noise component, (n,); zero without one."""
+        noise_component, directions = self.posterior.noise_component, whitened.directions
+        if noise_component is None:
             return 0.0
-        return np.take(background.log_density_changes(hidden.structure, hidden.holes.hidden), framed.pattern)
+        return np.take(
+            noise_component.log_density_changes(directions.structure, directions.missing.is_missing),
+            whitened.pattern,
+        )
 
-    def moments(self, framed, weights):
-        """Sums of weight (1, y, s(y)), with the spread of hidden values: Moments.
+    def moments(self, whitened, weights):
+        """Sums of weight (1, y, s(y)), with the spread of missing values: Moments.
 
         Parameters
         ----------
-        framed : OwnRows
+        whitened : OwnRows
         weights : (L, n), or ScaledWeights
         """
         if isinstance(weights, ScaledWeights):
-            return self._scaled_moments(framed, weights)
-        of_components = weights[: len(framed.values)]
-        first = np.matmul(framed.values, of_components[:, :, None])[:, :, 0]
-        second = self.posterior.structure.second_moments(framed.values, of_components)
-        if framed.hidden is not None:
-            second = second + framed.hidden.spread_sums(framed.hidden.by_group(of_components))
+            return self._scaled_moments(whitened, weights)
+        of_components = weights[: len(whitened.values)]
+        first = np.matmul(whitened.values, of_components[:, :, None])[:, :, 0]
+        second = self.posterior.structure.second_moments(whitened.values, of_components)
+        if whitened.directions is not None:
+            second = second + whitened.directions.spread_sums(whitened.directions.by_group(of_components))
         return Moments(weights.sum(axis=1), first, second)
 
-    def _scaled_moments(self, framed, weights):
+    def _scaled_moments(self, whitened, weights):
         """The same of rows that have scales."""
-        first = np.matmul(framed.values, weights.scaled[:, :, None])[:, :, 0]
-        second = self.posterior.structure.second_moments(framed.values, weights.scaled)
-        if framed.hidden is not None:
-            hidden = framed.hidden
-            of_values = hidden.by_group(weights.counted[: len(framed.values)])
-            second = second + hidden.projection_sums(of_values)
-            second = second - hidden.noise_sums(hidden.by_group(weights.scaled))
+        first = np.matmul(whitened.values, weights.scaled[:, :, None])[:, :, 0]
+        second = self.posterior.structure.second_moments(whitened.values, weights.scaled)
+        if whitened.directions is not None:
+            directions = whitened.directions
+            of_values = directions.by_group(weights.counted[: len(whitened.values)])
+            of_noise = of_values - directions.by_group(weights.scaled)
+            second = second + directions.spread_sums(of_values) + directions.noise_sums(of_noise)
         counts, scale_sums = weights.counted.sum(axis=1), weights.scaled.sum(axis=1)
         return Moments(counts, first, second, scale_sums, weights.log_scale_sums)
 
@@ -268,27 +279,29 @@ class OwnFrames(Frames):
         """The coefficients (L,), (K, P), (S, ...), and of scales (K,), unchanged."""
         return polynomials
 
-    def changes(self, framed, polynomials):
+    def changes(self, whitened, polynomials):
         """a + b.y + B.s(y), (L, n)."""
         constant, linear, curvature = polynomials
-        values = np.empty((len(constant), framed.values.shape[2]))
-        of_components, of_background = np.split(values, [len(framed.values)])
-        of_components[...] = self.posterior.structure.curvature_products(curvature, framed.values)
-        of_components += np.einsum("kp,kpn->kn", linear, framed.values)
-        of_components += constant[: len(framed.values), None]
-        of_background[...] = constant[len(framed.values) :, None]
-        if framed.hidden is not None:
-            of_components += np.take(framed.hidden.values_of_spread(curvature), framed.pattern, axis=1)
+        values = np.empty((len(constant), whitened.values.shape[2]))
+        of_components, of_noise_component = np.split(values, [len(whitened.values)])
+        of_components[...] = self.posterior.structure.curvature_products(curvature, whitened.values)
+        of_components += np.einsum("kp,kpn->kn", linear, whitened.values)
+        of_components += constant[: len(whitened.values), None]
+        of_noise_component[...] = constant[len(whitened.values) :, None]
+        if whitened.directions is not None:
+            of_components += np.take(
+                whitened.directions.values_of_spread(curvature), whitened.pattern, axis=1
+            )
         return values
 
-    def derivatives_by_scale(self, framed, polynomials):
+    def derivatives_by_scale(self, whitened, polynomials):
         """d (beta . h)/d u of rows that have scales, without the feature of nu: (K, n)."""
         _, linear, curvature, of_scales = polynomials
-        values = self.posterior.structure.curvature_products(curvature, framed.values)
-        values += np.einsum("kp,kpn->kn", linear, framed.values)
+        values = self.posterior.structure.curvature_products(curvature, whitened.values)
+        values += np.einsum("kp,kpn->kn", linear, whitened.values)
         values += of_scales[:, None]
-        if framed.hidden is not None:
-            values -= np.take(framed.hidden.values_of_noise(curvature), framed.pattern, axis=1)
+        if whitened.directions is not None:
+            values -= np.take(whitened.directions.values_of_noise(curvature), whitened.pattern, axis=1)
         return values
 
     @property
@@ -296,43 +309,43 @@ class OwnFrames(Frames):
         """Round-off of the lower bound at most, relative to its size and the number of rows."""
         return (MAX_AMPLIFICATION + self.posterior.amplification) * np.finfo(float).eps
 
-    def features(self, framed, k):
+    def features(self, whitened, k):
         """Expected features h of rows in component k, (F, n). The noise component has one, which is 1."""
         posterior, structure = self.posterior, self.posterior.structure
         if k == structure.n_components:
-            return np.ones((1, framed.n_rows))
+            return np.ones((1, whitened.n_rows))
         if structure.has_scales:
-            return _scaled_features(posterior, framed, k)
+            return _scaled_features(posterior, whitened, k)
         origin = posterior.second_moment_origin[structure.precision_group(k)]
-        return structure.component_features(framed.values[k], origin, framed.spread(k))
+        return structure.component_features(whitened.values[k], origin, whitened.spread(k))
 
     def of_far_rows(self, block, far):
         return of_far_rows(self.posterior, block, far)
 
-    def hidden_changes(self, framed, polynomials):
-        """What hidden values add to changes of the log densities of rows that have scales, (K, n)."""
-        hidden, curvature = framed.hidden, polynomials[2]
-        values = hidden.values_of_spread(curvature) + hidden.values_of_noise(curvature)
-        return np.take(values, framed.pattern, axis=1)
+    def changes_by_missing_values(self, whitened, polynomials):
+        """What missing values add to changes of the log densities of rows that have scales, (K, n)."""
+        directions, curvature = whitened.directions, polynomials[2]
+        values = directions.values_of_spread(curvature) + directions.values_of_noise(curvature)
+        return np.take(values, whitened.pattern, axis=1)
 
-    def hidden_moments(self, framed, polynomials, weights):
-        """Changes of the moments of rows with holes, as the distributions of their hidden values change.
+    def moments_by_missing_values(self, whitened, polynomials, weights):
+        """Changes of the moments of incomplete rows, as the distributions of their missing values change.
 
         It is the covariance of (y, s(y)) with a + b.y + B.s(y) given the component, times weights (L, n) or
         ScaledWeights.
         """
         constant, linear, curvature, *of_scales = polynomials
-        both = [own[: len(framed.values)] for own in both_weights(weights)]
-        sums = framed.hidden.covariance_sums(framed.values, linear, curvature, *both)
-        no_scales = 2 * [np.zeros(len(framed.values)) if of_scales else None]
+        both = [own[: len(whitened.values)] for own in both_weights(weights)]
+        sums = whitened.directions.covariance_sums(whitened.values, linear, curvature, *both)
+        no_scales = 2 * [np.zeros(len(whitened.values)) if of_scales else None]
         return Moments(np.zeros(len(constant)), *sums, *no_scales)
 
 
-class CommonFrame(Frames):
-    """One frame for all components, in which complete rows are their monomials, (J, n).
+class CommonCoordinates(Coordinates):
+    """Coordinates that all components share, in which a complete row is represented by J monomials.
 
     Where every component has a precision of its own the monomials of degree two are the entries of s(v).
-    Where all share one, it is the identity in the frame, and |v|^2 is all that log densities need.
+    Where all share one, it is the identity in these coordinates, and |v|^2 is all that log densities need.
 
     Parameters
     ----------
@@ -346,11 +359,11 @@ class CommonFrame(Frames):
 
     def __init__(self, posterior):
         structure = self._structure = posterior.structure
-        # Where noise has all rows, no component has any.
+        # Where the noise component has all rows, no other has any.
         counts = posterior.counts if posterior.counts.any() else np.ones_like(posterior.counts)
         shares = counts / counts.sum()
         self._center = shares @ posterior.centred_means
-        # The components' own frames have y = A_k (v - offset), the maps A_k being (S, ...).
+        # The components' own coordinates have y = A_k (v - offset), the maps A_k being (S, ...).
         if structure.has_own_precisions:
             average = structure.average_cholesky(posterior.covariance_cholesky, shares)
             self._whitener = structure.whiteners(average)
@@ -359,7 +372,7 @@ class CommonFrame(Frames):
             self._whitener, self._maps = posterior.whiteners, structure.identity[None]
         self._maps_back = structure.transposed(self._maps)
         self._offsets = structure.transformed(self._whitener, posterior.centred_means - self._center)
-        # trace A_k' A_k / P is the mean square of the factors by which a component's frame is finer.
+        # trace A_k' A_k / P is the mean square of the factors by which a component's coordinates are finer.
         squared_offsets = np.einsum("kp,kp->k", self._offsets, self._offsets)
         finer = structure.precision_trace(self._maps) / structure.n_features
         self.amplification = np.max(finer * (1.0 + squared_offsets / structure.n_features))
@@ -373,7 +386,7 @@ class CommonFrame(Frames):
         if structure.shares_precision:
             self._log_densities[:, -1] = -0.5
 
-    def whiten(self, block):
+    def represented(self, block):
         """Monomials of a block's complete rows, (J, n)."""
         linear = 1 + self._structure.n_features
         monomials = np.empty((self._structure.n_monomials, block.n_rows))
@@ -419,7 +432,7 @@ class CommonFrame(Frames):
             second = self._structure.second_moments(monomials[None, 1:-1], weights.sum(axis=0)[None])
         return weights @ monomials.T, second, None, None
 
-    def in_own_frames(self, moments):
+    def in_own_coordinates(self, moments):
         """The sums of `moments` over all rows as `Moments`."""
         structure, (sums, second, counts, log_scale_sums) = self._structure, moments
         of_components = sums[: structure.n_components]
@@ -451,7 +464,7 @@ class CommonFrame(Frames):
     def _of_labels(self, constant, linear, curvature):
         """a + b.y + B.s(y) as coefficients of the monomials."""
         structure = self._structure
-        constant, of_background = np.split(constant, [structure.n_components], axis=-1)
+        constant, of_noise_component = np.split(constant, [structure.n_components], axis=-1)
         curvature = structure.congruence(self._maps_back, curvature)
         slope = structure.transformed(self._maps_back, linear)
         bent = structure.transformed(curvature, self._offsets)
@@ -461,10 +474,10 @@ class CommonFrame(Frames):
         else:  # All components share B.s(v).
             quadratic = np.zeros((*constant.shape, 1))
         of_components = np.concatenate([constant[..., None], slope - 2.0 * bent, quadratic], axis=-1)
-        if not of_background.size:
+        if not of_noise_component.size:
             return of_components
-        alone = np.zeros((*of_background.shape, structure.n_monomials))
-        alone[..., 0] = of_background
+        alone = np.zeros((*of_noise_component.shape, structure.n_monomials))
+        alone[..., 0] = of_noise_component
         return np.concatenate([of_components, alone], axis=-2)
 
     def changes(self, monomials, polynomials):

@@ -1,11 +1,11 @@
-"""The directions in which hidden values move a row in the components' frames, pattern by pattern.
+"""The directions in which missing values move a row in the components' coordinates, pattern by pattern.
 
-*Mathematics.* A row shows some of its features and hides others. In the frame of component k,
-y = W_k (x - m_k), hidden values move y along the columns W_m of W_k that belong to them. What q says of a row
-is one quadratic form in the whole x, so that integrating the hidden values out is the orthogonal projection
-Pi on the span of W_m:
+*Mathematics.* A row shows some of its features, others are missing. In the whitened coordinates of component
+k, y = W_k (x - m_k), missing values move y along the columns W_m of W_k that belong to them. What q says of a
+row is one quadratic form in the whole x, so that integrating the missing values out is the orthogonal
+projection Pi on the span of W_m:
 
-    q(y | z = k) = N((I - Pi) y, Pi),       y with any numbers in place of the hidden values,
+    q(y | z = k) = N((I - Pi) y, Pi),       y with any numbers in place of the missing values,
     rho_nk       + P_m/2 log 2 pi - log|W_m' W_m|/2,
 
 and the expected statistic is s((I - Pi) y) + s(Pi). The known noise `reg_covar` is on what is seen. Since the
@@ -13,8 +13,8 @@ sums over all rows have it added for whole rows (`VariationalPosterior.with_prio
 
     spread = s(Pi) - reg_covar s(W_m W_m')     to s,     reg_covar/2 trace(W_m W_m')     to rho.
 
-*Conventions.* g patterns among the rows of a block (`rows.Holes`), K components, S precision groups, Q
-entries of a statistic. Arrays by pattern have the patterns on their last axis.
+*Conventions.* g patterns among the rows of a block (`rows.MissingValues`), K components, S precision groups,
+Q entries of a statistic. Arrays by pattern have the patterns on their last axis.
 """
 
 import math
@@ -24,7 +24,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sklearn_lrvb.rows import Holes, slices
+from sklearn_lrvb.rows import MissingValues, slices
 
 _LOG_2_PI = math.log(2.0 * math.pi)
 
@@ -35,54 +35,54 @@ _ROWS_OF_A_PRODUCT = 48
 _NUMBERS_AT_ONCE = 2**18  # Of the vectors that are projected on, by row: they stay in cache.
 
 
-def hidden_directions(posterior, holes):
-    """The directions that belong to the holes of a block, in the frames of a posterior.
+def missing_directions(posterior, missing):
+    """The directions that belong to the missing values of a block, in the coordinates of a posterior.
 
     Parameters
     ----------
     posterior : VariationalPosterior or HandSetDensities
-    holes : Holes
+    missing : MissingValues
     """
-    kind = HiddenMatrixDirections if posterior.structure.is_matrix else HiddenScaleDirections
-    return kind(posterior.structure, posterior.whiteners, posterior.reg_covar, holes)
+    kind = MissingMatrixDirections if posterior.structure.is_matrix else MissingScaleDirections
+    return kind(posterior.structure, posterior.whiteners, posterior.reg_covar, missing)
 
 
 @dataclass(frozen=True)
-class HiddenDirections(ABC):
-    """The directions that belong to the holes of a block.
+class MissingDirections(ABC):
+    """The directions that belong to the missing values of a block.
 
     Attributes
     ----------
     structure : CovarianceStructure
     whiteners : (S, ...), W
     reg_covar : float, variance of known noise on what is seen
-    holes : Holes
+    missing : MissingValues
     """
 
     structure: object
     whiteners: np.ndarray
     reg_covar: float
-    holes: Holes
+    missing: MissingValues
 
     @property
-    def n_hidden(self):
+    def n_missing(self):
         """P_m of every pattern, (g,)."""
-        return self._hidden.sum(axis=0)
+        return self._is_missing.sum(axis=0)
 
     @cached_property
-    def _hidden(self):
-        """Ones where a pattern hides a feature, zeros elsewhere, (P, g)."""
-        return self.holes.hidden.T.astype(np.float64)
+    def _is_missing(self):
+        """Ones where a feature is missing in a pattern, zeros elsewhere, (P, g)."""
+        return self.missing.is_missing.T.astype(np.float64)
 
     @cached_property
     def log_densities(self):
         """What the rows of a pattern have more in rho than complete rows, (S, g)."""
-        return self.log_volumes + 0.5 * self.reg_covar * self._squares @ self._hidden
+        return self.log_volumes + 0.5 * self.noise_squares
 
     @cached_property
     def log_volumes(self):
-        """Logarithm of the integral of exp(-|y|^2/2) over the hidden values, if Pi y moves alone: (S, g)."""
-        return 0.5 * (_LOG_2_PI * self.n_hidden - self._log_determinants)
+        """Logarithm of the integral of exp(-|y|^2/2) over the missing values, if Pi y moves alone: (S, g)."""
+        return 0.5 * (_LOG_2_PI * self.n_missing - self._log_determinants)
 
     # The parts of these and of the spread where rows have scales u: y is multiplied by u, and s(Pi) is not.
 
@@ -94,16 +94,7 @@ class HiddenDirections(ABC):
     @cached_property
     def noise_squares(self):
         """reg_covar trace(W_m W_m'), (S, g)."""
-        return self.reg_covar * self._squares @ self._hidden
-
-    @property
-    def noise_entries(self):
-        """The entries of reg_covar s(W_m W_m'), (S, Q, g)."""
-        return self.projections - self.spread
-
-    def projection_sums(self, weights):
-        """Sum over the patterns of weight times s(Pi): (S, g) -> (S, ...)."""
-        return self.spread_sums(weights) + self.noise_sums(weights)
+        return self.reg_covar * self._squares @ self._is_missing
 
     @abstractmethod
     def values_of_noise(self, curvature):
@@ -135,7 +126,7 @@ class HiddenDirections(ABC):
     @property
     @abstractmethod
     def spread(self):
-        """The entries of the spread, what hidden values add to s: (S, Q, g)."""
+        """The entries of the spread, what missing values add to s: (S, Q, g)."""
 
     @abstractmethod
     def spread_sums(self, weights):
@@ -169,13 +160,13 @@ class HiddenDirections(ABC):
 
     @abstractmethod
     def changed_distances(self, group, pattern, cholesky, vectors):
-        """Squared distances of rows in a group whose precision has changed, and their hidden volumes.
+        """Squared distances of rows in a group whose precision has changed, and volumes of missing values.
 
         Parameters
         ----------
         group : int
         pattern : int array (n,), the rows' patterns
-        cholesky : (n, ...), factors L of each row's own E(Lambda)^-1, in the frame of the group
+        cholesky : (n, ...), factors L of each row's own E(Lambda)^-1, in the coordinates of the group
         vectors : list of (P, n), y - shift of some components
 
         Returns
@@ -187,12 +178,12 @@ class HiddenDirections(ABC):
 
     def by_group(self, weights):
         """Sums over the rows of every pattern and the components of every group: (K, n) -> (S, g)."""
-        sums = self.holes.sums(weights)
+        sums = self.missing.sums(weights)
         return sums.sum(axis=0, keepdims=True) if self.structure.shares_precision else sums
 
 
-class HiddenMatrixDirections(HiddenDirections):
-    """Directions in the frames of precision matrices: W_m = Q R, Pi = Q Q'."""
+class MissingMatrixDirections(MissingDirections):
+    """Directions in the whitened coordinates of precision matrices: W_m = Q R, Pi = Q Q'."""
 
     @cached_property
     def _squares(self):
@@ -200,11 +191,11 @@ class HiddenMatrixDirections(HiddenDirections):
 
     @cached_property
     def factors(self):
-        """Patterns with equally many holes: list of (slice of patterns, Q (S, g, P, m), log|R'R| (S, g))."""
-        n_hidden, factors = self.holes.hidden.sum(axis=1), []
-        edges = np.flatnonzero(np.diff(n_hidden)) + 1
-        for start, stop in zip([0, *edges], [*edges, len(n_hidden)], strict=True):
-            columns = np.nonzero(self.holes.hidden[start:stop])[1].reshape(stop - start, -1)
+        """Patterns with equally many missing values: list of (slice, Q (S, g, P, m), log|R'R| (S, g))."""
+        n_missing, factors = self.missing.is_missing.sum(axis=1), []
+        edges = np.flatnonzero(np.diff(n_missing)) + 1
+        for start, stop in zip([0, *edges], [*edges, len(n_missing)], strict=True):
+            columns = np.nonzero(self.missing.is_missing[start:stop])[1].reshape(stop - start, -1)
             directions = self.whiteners[:, :, columns].transpose(0, 2, 1, 3)
             axes, triangles = np.linalg.qr(directions)
             lengths = np.abs(np.einsum("sgmm->sgm", triangles))
@@ -216,7 +207,7 @@ class HiddenMatrixDirections(HiddenDirections):
         return np.concatenate([log_determinants for _, _, log_determinants in self.factors], axis=1)
 
     def onto(self, vectors):
-        projected, starts = np.empty_like(vectors), [*self.holes.starts, vectors.shape[2]]
+        projected, starts = np.empty_like(vectors), [*self.missing.starts, vectors.shape[2]]
         for patterns, axes, _ in self.factors:
             n_patterns, first, last = axes.shape[1], starts[patterns.start], starts[patterns.stop]
             if last - first >= _ROWS_OF_A_PRODUCT * n_patterns:
@@ -228,12 +219,12 @@ class HiddenMatrixDirections(HiddenDirections):
         return projected
 
     def _project_together(self, vectors, projected, axes, first_pattern, rows):
-        """Write Pi v of the rows of many patterns with equally many holes."""
+        """Write Pi v of the rows of many patterns with equally many missing values."""
         by_pattern = axes.transpose(0, 3, 2, 1)  # (S, m, P, g)
         at_once = max(1, _NUMBERS_AT_ONCE // by_pattern[..., 0].size)
         for some in slices(rows.stop - rows.start, at_once):
             own = slice(rows.start + some.start, rows.start + some.stop)
-            turns = np.take(by_pattern, self.holes.pattern[own] - first_pattern, axis=3)
+            turns = np.take(by_pattern, self.missing.pattern[own] - first_pattern, axis=3)
             part, total = vectors[:, :, own], 0.0
             for number in range(turns.shape[1]):
                 turn = np.broadcast_to(turns[:, number], part.shape)
@@ -253,7 +244,7 @@ class HiddenMatrixDirections(HiddenDirections):
             return self.projections
         whiteners = self.whiteners[:, None]
         return self.projections - self.reg_covar * self._entries(
-            whiteners * self._hidden.T[:, None], whiteners
+            whiteners * self._is_missing.T[:, None], whiteners
         )
 
     def _entries(self, maps, others):
@@ -261,8 +252,10 @@ class HiddenMatrixDirections(HiddenDirections):
         return self.structure.entries(maps @ others.transpose(0, 1, 3, 2)).transpose(0, 2, 1)
 
     def noise_sums(self, weights):
-        hidden = weights @ self._hidden.T
-        return self.reg_covar * ((self.whiteners * hidden[..., None, :]) @ self.whiteners.transpose(0, 2, 1))
+        by_feature = weights @ self._is_missing.T
+        return self.reg_covar * (
+            (self.whiteners * by_feature[..., None, :]) @ self.whiteners.transpose(0, 2, 1)
+        )
 
     def spread_sums(self, weights):
         total = np.zeros_like(self.whiteners)
@@ -272,7 +265,7 @@ class HiddenMatrixDirections(HiddenDirections):
 
     def values_of_noise(self, curvature):
         along_columns = np.einsum("spq,spr,srq->sq", self.whiteners, curvature, self.whiteners, optimize=True)
-        return self.reg_covar * (along_columns @ self._hidden)
+        return self.reg_covar * (along_columns @ self._is_missing)
 
     def values_of_spread(self, curvature):
         values = -self.values_of_noise(curvature)
@@ -295,19 +288,19 @@ class HiddenMatrixDirections(HiddenDirections):
     def changed_distances(self, group, pattern, cholesky, vectors):
         squares, (noise, volumes) = np.empty((len(vectors), len(pattern))), np.empty((2, len(pattern)))
         stacked = np.stack(vectors, axis=2).transpose(1, 0, 2)  # (n, P, number of vectors)
-        hidden = self._hidden.T[pattern] > 0
-        n_hidden = hidden.sum(axis=1)
-        for number in np.unique(n_hidden):
-            some = np.flatnonzero(n_hidden == number)
+        is_missing = self._is_missing.T[pattern] > 0
+        n_missing = is_missing.sum(axis=1)
+        for number in np.unique(n_missing):
+            some = np.flatnonzero(n_missing == number)
             maps = np.linalg.inv(cholesky[some])
-            columns = np.nonzero(hidden[some])[1].reshape(len(some), -1)
+            columns = np.nonzero(is_missing[some])[1].reshape(len(some), -1)
             turned = maps @ self.whiteners[group]
             along = np.take_along_axis(turned, columns[:, None, :], axis=2)
             axes, triangles = np.linalg.qr(along)
             values = maps @ stacked[some]
             values -= axes @ (axes.transpose(0, 2, 1) @ values)
             lengths = np.abs(np.einsum("nmm->nm", triangles))
-            noise[some] = self.reg_covar * np.square(turned * ~hidden[some, None, :]).sum(axis=(1, 2))
+            noise[some] = self.reg_covar * np.square(turned * ~is_missing[some, None, :]).sum(axis=(1, 2))
             volumes[some] = _LOG_2_PI * number - 2.0 * np.log(lengths).sum(axis=1)
             squares[:, some] = np.square(values).sum(axis=1).T
         return squares, noise, volumes
@@ -315,26 +308,28 @@ class HiddenMatrixDirections(HiddenDirections):
 
 def _summed_products(maps, others):
     """Sums over the patterns of products A B': (S, g, P, m) twice -> (S, P, P)."""
-    n_groups, n_patterns, n_features, n_hidden = maps.shape
-    left = maps.transpose(0, 2, 1, 3).reshape(n_groups, n_features, n_patterns * n_hidden)
-    return left @ others.transpose(0, 1, 3, 2).reshape(n_groups, n_patterns * n_hidden, n_features)
+    n_groups, n_patterns, n_features, n_missing = maps.shape
+    left = maps.transpose(0, 2, 1, 3).reshape(n_groups, n_features, n_patterns * n_missing)
+    return left @ others.transpose(0, 1, 3, 2).reshape(n_groups, n_patterns * n_missing, n_features)
 
 
-class HiddenScaleDirections(HiddenDirections):
-    """Directions in the frames of precisions that are numbers: the hidden coordinates themselves."""
+class MissingScaleDirections(MissingDirections):
+    """Directions in the coordinates of precisions that are numbers: the missing coordinates themselves."""
 
     @cached_property
     def _squares(self):
-        return np.broadcast_to(np.square(self.whiteners), (len(self.whiteners), len(self._hidden)))
+        return np.broadcast_to(np.square(self.whiteners), (len(self.whiteners), len(self._is_missing)))
 
     @cached_property
     def _log_determinants(self):
-        return np.log(self._squares) @ self._hidden
+        return np.log(self._squares) @ self._is_missing
 
     @cached_property
     def _entries(self):
         """The entries of s(Pi), which all components share: (Q, g)."""
-        return self._hidden if self.structure.n_quadratic == len(self._hidden) else self.n_hidden[None]
+        return (
+            self._is_missing if self.structure.n_quadratic == len(self._is_missing) else self.n_missing[None]
+        )
 
     @property
     def projections(self):
@@ -346,7 +341,7 @@ class HiddenScaleDirections(HiddenDirections):
         return self.reg_covar * np.square(self.whiteners)
 
     def onto(self, vectors):
-        return vectors * self.holes.by_row(self._hidden)
+        return vectors * self.missing.by_row(self._is_missing)
 
     def mapped(self, maps, vectors):
         return maps[:, :, None] * vectors
@@ -368,14 +363,15 @@ class HiddenScaleDirections(HiddenDirections):
         return (curvature * (1.0 - self._noise)) @ self._entries
 
     def covariance_sums(self, values, linear, curvature, weights, scaled):
-        # What is expected of a row is zero along its hidden directions, so that s(y) moves with B alone.
+        # What is expected of a row is zero along the directions of its missing values, so that s(y) moves
+        # with B alone.
         slopes = self.onto(linear[:, :, None] + 2.0 * self.mapped(curvature, values))
         first = np.einsum("kpn,kn->kp", slopes, scaled)
         return first, 2.0 * curvature * (self.by_group(weights) @ self._entries.T)
 
     def changed_distances(self, group, pattern, cholesky, vectors):
-        hidden = self._hidden.T[pattern]
-        seen, log_squares = 1.0 - hidden, 2.0 * np.log(self.whiteners[group] / cholesky)
+        is_missing = self._is_missing.T[pattern]
+        seen, log_squares = 1.0 - is_missing, 2.0 * np.log(self.whiteners[group] / cholesky)
         noise = self.reg_covar * (seen * np.exp(log_squares)).sum(axis=1)
         squares = [(seen * np.square(rows.T / cholesky)).sum(axis=1) for rows in vectors]
-        return np.stack(squares), noise, (hidden * (_LOG_2_PI - log_squares)).sum(axis=1)
+        return np.stack(squares), noise, (is_missing * (_LOG_2_PI - log_squares)).sum(axis=1)

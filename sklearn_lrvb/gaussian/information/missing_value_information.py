@@ -1,8 +1,8 @@
-"""The missing information of hidden values, as a matrix.
+"""The information that missing values take away, as a matrix.
 
-Rows with holes add [r_k delta_kl C_k] to G, besides what unknown labels do (`missing_information`). C_k is
-the covariance of a row's features in component k given the component. It is zero on the intercept. With
-y = yhat + e, e ~ N(0, Pi), and A_q the matrix of a quadratic feature,
+Rows with missing values add [r_k delta_kl C_k] to G, besides what unknown labels do (`missing_information`).
+C_k is the covariance of a row's features in component k given the component. It is zero on the intercept.
+With y = yhat + e, e ~ N(0, Pi), and A_q the matrix of a quadratic feature,
 
     (y, y)     Pi
     (y, q)     2 Pi A_q yhat
@@ -16,12 +16,12 @@ S = sum r yhat yhat', and sums over patterns are products of matrices whose rows
 
 import numpy as np
 
-from sklearn_lrvb.gaussian.e_step.frames import both_weights
+from sklearn_lrvb.gaussian.e_step.coordinates import both_weights
 from sklearn_lrvb.symmetric_matrices import upper_triangle
 
 
-class HiddenMatrixInformation:
-    """The information of hidden values for precision matrices; K P^4/2 flops a pattern.
+class MissingValueMatrixInformation:
+    """The information of missing values for precision matrices; K P^4/2 flops a pattern.
 
     Parameters
     ----------
@@ -34,28 +34,28 @@ class HiddenMatrixInformation:
         position = structure.from_entries(np.arange(structure.n_quadratic, dtype=float)).astype(np.intp)
         self._position = position  # Of entry (p, q) in the triangle, (P, P).
 
-    def of_block(self, framed, weights):
+    def of_block(self, whitened, weights):
         """Sums over a block: of n Pi (K, Q), Pi s' (K, Q, P) and, by group, Pi (4 S + 2 n Pi)' (S, Q, Q).
 
         The weights of the rows are (K, n), or ScaledWeights: n, s and S are then sums of the scaled ones,
         except in the last term.
         """
-        structure, hidden = self._structure, framed.hidden
+        structure, directions = self._structure, whitened.directions
         counted, scaled = both_weights(weights)
-        holes, n_entries = hidden.holes, structure.n_quadratic
+        missing, n_entries = directions.missing, structure.n_quadratic
         linear = np.empty((len(counted), n_entries))
         mixed = np.empty((len(counted), n_entries, structure.n_features))
-        curved = np.empty((len(hidden.projections), n_entries, n_entries))
-        for group, turns in enumerate(hidden.projections):  # (Q, g)
+        curved = np.empty((len(directions.projections), n_entries, n_entries))
+        for group, turns in enumerate(directions.projections):  # (Q, g)
             twice = np.zeros_like(turns)
             for k in structure.components_sharing_precision(group):
-                rows = framed.values[k]
-                np.matmul(turns, holes.sums(scaled[k]), out=linear[k])
-                np.matmul(turns, holes.sums(rows * scaled[k]).T, out=mixed[k])
-                second = np.empty((n_entries, framed.n_rows))
+                rows = whitened.values[k]
+                np.matmul(turns, missing.sums(scaled[k]), out=linear[k])
+                np.matmul(turns, missing.sums(rows * scaled[k]).T, out=mixed[k])
+                second = np.empty((n_entries, whitened.n_rows))
                 structure.write_entries(rows, second)
                 second *= 4.0 * scaled[k]
-                twice += holes.sums(second) + 2.0 * holes.sums(counted[k]) * turns
+                twice += missing.sums(second) + 2.0 * missing.sums(counted[k]) * turns
             np.matmul(turns, twice.T, out=curved[group])
         return linear, mixed, curved
 
@@ -82,8 +82,8 @@ class HiddenMatrixInformation:
             missing[quadratic, quadratic] += 0.5 * (products + products.T)
 
 
-class HiddenScaleInformation:
-    """The information of hidden values for precisions that are numbers, where C is diagonal.
+class MissingValueScaleInformation:
+    """The information of missing values for precisions that are numbers, where C is diagonal.
 
     Parameters
     ----------
@@ -93,18 +93,19 @@ class HiddenScaleInformation:
     def __init__(self, structure):
         self._structure = structure
 
-    def of_block(self, framed, weights):
+    def of_block(self, whitened, weights):
         """Sums over a block of the diagonals of C, given weights as above: (K, P) and (K, Q)."""
-        hidden = framed.hidden
-        counts, scale_sums = (hidden.holes.sums(own) for own in both_weights(weights))
-        return scale_sums @ hidden.holes.hidden, counts @ hidden.projections[0].T / self._structure.power
+        directions = whitened.directions
+        counts, scale_sums = (directions.missing.sums(own) for own in both_weights(weights))
+        quadratic = counts @ directions.projections[0].T / self._structure.power
+        return scale_sums @ directions.missing.is_missing, quadratic
 
     def add_to(self, missing, sums):
         """Add it to G, (D, D), given the sums over all blocks."""
         np.einsum("ii->i", missing)[...] += self.diagonal(sums)
 
     def diagonal(self, sums):
-        """The diagonal of it, (D,), given the sums over all blocks; None for no rows with holes."""
+        """The diagonal of it, (D,), given the sums over all blocks; None for no rows with missing values."""
         diagonal = np.zeros(self._structure.n_coefficients)
         for k, (linear, quadratic) in enumerate(zip(*sums or ((), ()), strict=True)):
             _, own, of_group = self._structure.coefficient_slices(k)

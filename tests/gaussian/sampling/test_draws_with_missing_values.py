@@ -1,4 +1,4 @@
-"""Draws of the parameters and rows with holes: likelihood, its derivatives, and the exact posterior."""
+"""Draws of the parameters and incomplete rows: likelihood, its derivatives, and the exact posterior."""
 
 from dataclasses import replace
 
@@ -17,14 +17,12 @@ from catalogue import (
     type_of,
     uncertainty_of,
 )
-from holed_rows import fitted, holed
+from incomplete_rows import fitted, incomplete
 from sampling_problems import log_density, squared_distances
 from scipy.special import digamma, logsumexp, softmax
 from scipy.stats import chi2, kstest
 
-from sklearn_lrvb.gaussian.sampling.likelihood import (
-    imputations,
-)
+from sklearn_lrvb.gaussian.sampling.missing_values import imputations
 from sklearn_lrvb.rows import rows_of_array
 from sklearn_lrvb.sampling.likelihood import (
     log_likelihood,
@@ -36,14 +34,14 @@ from sklearn_lrvb.sampling.sampler import PosteriorSampler
 
 CONJUGATE = [model for model in few_of(MODELS) if model["prior"] == "conjugate"]
 some_models = pytest.mark.parametrize("model", few_of(MODELS), ids=model_id)
-WEIGHTS = np.random.default_rng(0).integers(1, 4, len(holed())).astype(float)
+WEIGHTS = np.random.default_rng(0).integers(1, 4, len(incomplete())).astype(float)
 
 
 def drawn(model, n_draws=3):
     """A sampler at a fit, some draws, and the rows of the fit with weights."""
     estimator = fitted(model)
     sampler = PosteriorSampler(uncertainty_of(estimator))
-    rows = rows_of(estimator, holed(), WEIGHTS)
+    rows = rows_of(estimator, incomplete(), WEIGHTS)
     return sampler, sampler.draws(n_draws, np.random.RandomState(0)), rows
 
 
@@ -57,8 +55,8 @@ def test_draws_of_means_have_the_deviations_reported(model):
     )
 
 
-def half_hidden(n_samples, n_features):
-    """Rows of one cluster with every second value hidden, on average."""
+def half_missing(n_samples, n_features):
+    """Rows of one cluster with every second value missing, on average."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(n_samples, n_features))
     X[rng.random(X.shape) < 0.5] = np.nan
@@ -68,7 +66,7 @@ def half_hidden(n_samples, n_features):
 @pytest.mark.parametrize("factorization", ["joint", "independent"])
 @pytest.mark.parametrize("covariance_type", ["diag", "spherical"])
 def test_numbers_of_one_component_are_drawn_from_the_exact_posterior(covariance_type, factorization):
-    X = half_hidden(60, 4)
+    X = half_missing(60, 4)
     estimator = mixture({"covariance_type": covariance_type, "factorization": factorization}, 1).fit(X)
     sampler = PosteriorSampler(uncertainty_of(estimator))
     _, weights = sampler.importance(rows_of(estimator, X), 200, np.random.RandomState(0))
@@ -84,7 +82,7 @@ def test_matrices_are_nearly_exact_where_later_features_are_seen_with_all_earlie
     estimator = mixture({}, 1).fit(X)
     check = estimator.posterior_check(X, n_draws=1000, random_state=0)
     assert check.effective_draws > 600
-    # The variance of a feature that is always seen is known as well as without holes.
+    # The variance of a feature that is always seen is known as well as without missing values.
     freedom = estimator.degrees_of_freedom_[0] - 4
     variances = estimator.sample_posterior(n_draws=4000, random_state=0)["covariances"][:, 0, 0, 0]
     scaled = estimator.degrees_of_freedom_[0] * estimator.covariances_[0, 0, 0] / variances
@@ -95,9 +93,9 @@ def test_matrices_are_nearly_exact_where_later_features_are_seen_with_all_earlie
 @pytest.mark.parametrize(
     ("n_samples", "n_features", "of_means", "of_variances"), [(100, 5, 1.1, 1.35), (200, 10, 1.25, 3.0)]
 )
-def test_few_rows_of_which_half_the_values_are_hidden(n_samples, n_features, of_means, of_variances):
+def test_few_rows_of_which_half_the_values_are_missing(n_samples, n_features, of_means, of_variances):
     # in ten features some 50 rows show any two of them, and hardly one shows all
-    X = half_hidden(n_samples, n_features)
+    X = half_missing(n_samples, n_features)
     estimator = mixture({}, n_components=1).fit(X)
     draws = estimator.sample_posterior(n_draws=4000, random_state=1, method="lrvb")
     ratios = draws["means"].std(axis=0) / estimator.means_std_
@@ -107,8 +105,8 @@ def test_few_rows_of_which_half_the_values_are_hidden(n_samples, n_features, of_
 
 
 @pytest.mark.slow
-def test_draws_are_near_the_exact_posterior_where_half_of_the_values_are_hidden():
-    X = half_hidden(100, 5)
+def test_draws_are_near_the_exact_posterior_where_half_of_the_values_are_missing():
+    X = half_missing(100, 5)
     estimator = mixture({"weight_concentration_prior_type": "dirichlet_distribution"}, 1).fit(X)
     check = estimator.posterior_check(X, n_draws=2000, random_state=0)
     assert check.log_evidence - check.log_evidence_bound < 0.7  # Kullback and Leibler's divergence
@@ -126,8 +124,8 @@ def test_the_likelihood_is_that_of_what_is_seen(model):
     _, parameters, rows = drawn(model)
     found = log_likelihood_of_draws(rows, parameters)
     for i in range(3):
-        for n in range(0, len(holed()), 17):
-            terms = conditionals(model, parameters, parameters.log_shares, i, holed()[n])[0]
+        for n in range(0, len(incomplete()), 17):
+            terms = conditionals(model, parameters, parameters.log_shares, i, incomplete()[n])[0]
             np.testing.assert_allclose(found[i, n], WEIGHTS[n] * logsumexp(terms), rtol=1e-10, atol=1e-10)
     if model["weight_concentration_prior_type"] == "dirichlet_distribution":  # Weights sum to one.
         np.testing.assert_allclose(log_likelihood(rows, parameters), found.sum(axis=1), rtol=1e-12)
@@ -151,30 +149,33 @@ def conditionals(model, parameters, log_weights, number, row):
     covariances : (K, P, P), at the scale one
     scales : list of (a, b), the scale being Gamma(a, b); None for normal components
     """
-    hidden = np.isnan(row)
+    is_missing = np.isnan(row)
     covariances, precisions = (
         type_of(model).dense(getattr(parameters, name)[number], 2, 3) for name in ("scales", "precisions")
     )
     has_scales = "tails" in model
     terms, means, spreads, scales = [], [], np.zeros((2, 3, 3)), []
     for k in range(2):
-        mean, block = parameters.means[number, k], np.ix_(~hidden, ~hidden)
+        mean, block = parameters.means[number, k], np.ix_(~is_missing, ~is_missing)
         nu = parameters.degrees_of_freedom[number, k] if has_scales else None
-        seen = row[~hidden], mean[~hidden], covariances[k][block]
+        seen = row[~is_missing], mean[~is_missing], covariances[k][block]
         noise = model["reg_covar"] * np.trace(precisions[k][block])
         terms.append(log_weights[number, k] + log_density(*seen, noise, nu))
         if has_scales:
             scales.append(0.5 * np.array([nu + len(seen[0]), nu + squared_distances(*seen) + noise]))
-        slopes = np.linalg.solve(covariances[k][block], covariances[k][~hidden][:, hidden])
+        slopes = np.linalg.solve(covariances[k][block], covariances[k][~is_missing][:, is_missing])
         filled = row.copy()
-        filled[hidden] = mean[hidden] + (row - mean)[~hidden] @ slopes
+        filled[is_missing] = mean[is_missing] + (row - mean)[~is_missing] @ slopes
         means.append(filled)
-        spread = covariances[k][np.ix_(hidden, hidden)] - covariances[k][hidden][:, ~hidden] @ slopes
-        spreads[k][np.ix_(hidden, hidden)] = spread
+        spread = (
+            covariances[k][np.ix_(is_missing, is_missing)]
+            - covariances[k][is_missing][:, ~is_missing] @ slopes
+        )
+        spreads[k][np.ix_(is_missing, is_missing)] = spread
     if "noise" in model:
-        background, structure = parameters.posterior.background, parameters.posterior.structure
-        change = background.log_density_changes(structure, hidden[None])[0]
-        terms.append(log_weights[number, 2] + background.log_density + change)
+        noise_component, structure = parameters.posterior.noise_component, parameters.posterior.structure
+        change = noise_component.log_density_changes(structure, is_missing[None])[0]
+        terms.append(log_weights[number, 2] + noise_component.log_density + change)
     return np.array(terms), np.array(means), spreads, scales if has_scales else None
 
 
@@ -184,7 +185,7 @@ def test_expected_moments_are_those_of_conditional_normals(model):
     posterior = parameters.posterior
     structure, expected = posterior.structure, 0.0
     whiteners = structure.dense(posterior.whiteners)
-    for weight, row in zip(WEIGHTS, holed(), strict=True):
+    for weight, row in zip(WEIGHTS, incomplete(), strict=True):
         log_densities, means, spreads, scales = conditionals(
             model, parameters, parameters.log_weights, 1, row
         )
@@ -219,11 +220,11 @@ def of_kind(structure, matrices):
 @pytest.mark.parametrize("model", MODELS[::7], ids=model_id)
 def test_drawn_values_have_their_conditional_distribution(model):
     sampler, parameters, _ = drawn(model, n_draws=1)
-    n_copies, some = 4000, np.flatnonzero(np.isnan(holed()).any(axis=1))[::5]
-    rows = rows_of_array(holed()[some], parameters.origin)
+    n_copies, some = 4000, np.flatnonzero(np.isnan(incomplete()).any(axis=1))[::5]
+    rows = rows_of_array(incomplete()[some], parameters.origin)
     repeated = sampler.parameters(parameters.draws[np.zeros(n_copies, dtype=int)])
     copies = imputations(rows, repeated, np.random.RandomState(5))
-    for i, row in enumerate(holed()[some]):
+    for i, row in enumerate(incomplete()[some]):
         log_densities, means, spreads, scales = conditionals(
             model, parameters, parameters.log_weights, 0, row
         )
@@ -246,7 +247,7 @@ def test_random_numbers_depend_on_row_and_draw_alone(model, n_jobs, monkeypatch)
     sampler, parameters, rows = drawn(model, n_draws=40)
     whole = moments_of_random_assignments(rows, parameters, seed=3)
     set_sizes(monkeypatch, most_rows=7, batch_bytes=2**13, product_for_threads=1, numbers_per_row=40)
-    again = rows_of_array(holed(), rows.origin, n_jobs, WEIGHTS)
+    again = rows_of_array(incomplete(), rows.origin, n_jobs, WEIGHTS)
     few = sampler.parameters(parameters.draws[:20])
     for other, draws in ((parameters, slice(40)), (few, slice(20))):
         found = moments_of_random_assignments(again, other, seed=3)
@@ -256,11 +257,12 @@ def test_random_numbers_depend_on_row_and_draw_alone(model, n_jobs, monkeypatch)
 @pytest.mark.slow
 @models_in_turn(CONJUGATE[::3], "kind", ["batches", "dask"])
 def test_chunks_do_not_show(model, kind):
-    estimator, X = fitted(model), [holed()[:33], holed()[33:90], holed()[90:]]
+    estimator, X = fitted(model), [incomplete()[:33], incomplete()[33:90], incomplete()[90:]]
     if kind == "dask":
         X = pytest.importorskip("dask.array").concatenate(X)
     whole, found = (
-        estimator.sample_posterior(n_draws=5, method="exact", X=rows, random_state=0) for rows in (holed(), X)
+        estimator.sample_posterior(n_draws=5, method="exact", X=rows, random_state=0)
+        for rows in (incomplete(), X)
     )
     for name, values in whole.items():
         np.testing.assert_allclose(found[name], values, rtol=1e-5, atol=1e-7)
@@ -297,7 +299,7 @@ def test_random_moments_have_the_expected_mean(model):
 @pytest.mark.slow
 @pytest.mark.parametrize("covariance_type", ["full", "diag"])
 def test_linear_response_is_near_the_exact_posterior(covariance_type):
-    estimator = mixture({"covariance_type": covariance_type}, 2).fit(holed())
+    estimator = mixture({"covariance_type": covariance_type}, 2).fit(incomplete())
     plain, exact = (
         np.sqrt(
             np.diag(
@@ -309,15 +311,15 @@ def test_linear_response_is_near_the_exact_posterior(covariance_type):
     np.testing.assert_allclose(plain, exact, rtol=0.15)
 
 
-def test_one_component_with_holes_needs_no_correction():
-    estimator = mixture({"covariance_type": "diag", "reg_covar": 0.0}, 1).fit(holed())
-    check = estimator.posterior_check(holed(), n_draws=4000, random_state=0)
+def test_one_component_with_missing_values_needs_no_correction():
+    estimator = mixture({"covariance_type": "diag", "reg_covar": 0.0}, 1).fit(incomplete())
+    check = estimator.posterior_check(incomplete(), n_draws=4000, random_state=0)
     assert check.recommendation == "lrvb"
     assert abs(check.log_evidence_bound - estimator.log_evidence_) < 0.05
 
 
-def test_draws_for_arviz_have_the_likelihood_of_rows_with_holes():
+def test_draws_for_arviz_have_the_likelihood_of_rows_with_missing_values():
     pytest.importorskip("arviz_base")
     estimator = fitted({"covariance_type": "full"})
-    data = estimator.to_arviz(holed(), n_draws=10, random_state=0, method="lrvb")
+    data = estimator.to_arviz(incomplete(), n_draws=10, random_state=0, method="lrvb")
     assert np.isfinite(data["log_likelihood"]["X"].to_numpy()).all()

@@ -1,4 +1,4 @@
-"""Rows with holes, and fits to them that tests share."""
+"""Rows with missing values, and fits to them that tests share."""
 
 import functools
 
@@ -8,24 +8,24 @@ from sklearn.base import clone
 
 
 @functools.cache
-def holed(n_samples=120, n_features=3, share=0.2, seed=0):
-    """Rows of three overlapping clusters with holes, each with one value at least, (n, n_features)."""
+def incomplete(n_samples=120, n_features=3, share=0.2, seed=0):
+    """Rows of three overlapping clusters with missing values, never all of a row: (n, n_features)."""
     rng = np.random.default_rng(seed)
     X = three_blobs(n_samples, n_features)
-    is_hidden = rng.random(X.shape) < share
-    is_hidden[is_hidden.all(axis=1), 0] = False
-    X[is_hidden] = np.nan
+    is_missing = rng.random(X.shape) < share
+    is_missing[is_missing.all(axis=1), 0] = False
+    X[is_missing] = np.nan
     X.setflags(write=False)
     return X
 
 
 @functools.cache
 def _fitted(items, n_components):
-    return mixture(dict(items), n_components).fit(holed())
+    return mixture(dict(items), n_components).fit(incomplete())
 
 
 def fitted(model, n_components=2):
-    """The model fitted to `holed()`; shared between tests, so not to be changed."""
+    """The model fitted to `incomplete()`; shared between tests, so not to be changed."""
     return _fitted(tuple(model.items()), n_components)
 
 
@@ -39,9 +39,9 @@ def held_prior(estimator):
 
 def refitted(estimator, X=None, sample_weight=None, **parameters):
     """The optimum near that of a fit, for other rows, weights or parameters, under the same prior."""
-    start = estimator.predict_proba(holed())
+    start = estimator.predict_proba(incomplete())
     start = start / start.sum(axis=1, keepdims=True)
     other = clone(estimator).set_params(
         init_params=start, tol=1e-12, **{**held_prior(estimator), **parameters}
     )
-    return other.fit(holed() if X is None else X, sample_weight=sample_weight)
+    return other.fit(incomplete() if X is None else X, sample_weight=sample_weight)
