@@ -29,7 +29,7 @@ gaussian/e_step/missing_directions.py : estimators/test_missing_values.py gaussi
   self.log_volumes + 0.5 * self.noise_squares => self.log_volumes - 0.5 * self.noise_squares
   return self.projections - self.reg_covar => return self.projections + self.reg_covar
   return first, 2.0 * curvature * => return first, curvature *
-mixture/responsibilities.py : mixture/test_responsibilities.py mixture/test_prediction.py gaussian/e_step estimators/test_sample_weight.py
+mixture/e_step.py : mixture/test_e_step.py mixture/test_prediction.py gaussian/e_step estimators/test_sample_weight.py
   relative -= np.einsum("kn,kn...->n...", responsibilities, relative) => relative -= 0.0
   np.cumsum(responsibilities[:-1], axis=0) => np.cumsum(responsibilities[1:], axis=0)
   log_normalizer * block.sample_weight => log_normalizer
@@ -47,11 +47,12 @@ mixture/weight_priors.py : mixture/test_weight_priors.py gaussian/answers/test_t
   np.tri(self.n_components, self.n_components - 1, k=-1) => np.tri(self.n_components, self.n_components - 1)
   mean[:, None] * (log_change - mean @ log_change) => mean[:, None] * log_change
   return mean / mean.sum() => return mean
-gaussian/covariance_structures/structures.py : gaussian/covariance_structures estimators/test_value_range.py gaussian/answers/test_leave_one_out.py
+gaussian/covariance_structures/matrices.py : gaussian/covariance_structures estimators/test_value_range.py gaussian/answers/test_leave_one_out.py
   np.abs(shifts).max() > _FAR => np.abs(shifts).max() < _FAR
   precisions = self.gram(self.transposed(whiteners)) => precisions = self.gram(whiteners)
+gaussian/covariance_structures/scales.py : gaussian/covariance_structures
   np.broadcast_to(2.0 * whiteners * curvature => np.broadcast_to(whiteners * curvature
-gaussian/covariance_structures/structures.py : gaussian/covariance_structures gaussian/information estimators/test_missing_values.py
+gaussian/covariance_structures/features.py : gaussian/covariance_structures gaussian/information estimators/test_missing_values.py
   monomials[quadratic:] += spread => monomials[quadratic:] -= spread
 distributions/wishart.py : gaussian/covariance_structures gaussian/fitting/test_component_statistics.py gaussian/posterior
   self.freedom_of_means = self.power * self.n_means => self.freedom_of_means = self.n_means
@@ -96,9 +97,8 @@ mixture/moves.py : mixture/test_moves.py gaussian/fitting/test_component_statist
 mixture/search.py : gaussian/fitting/test_search.py latent_class/test_splits.py
   gains = self._gains - components.gains_of_weights(merged, present) => gains = self._gains.copy()
   lower_bound - weight_contribution) => lower_bound)
-family_mixture/component_statistics.py : latent_class/test_splits.py
+family_mixture/components.py : latent_class/test_splits.py
   sums[[split.component, second]] = share * parts.sums => sums[[second, second]] = share * parts.sums
-family_mixture/split_proposals.py : latent_class/test_splits.py
   axes = np.linalg.eigh((comparable.T * weights) @ comparable)[1][:, ::-1] => axes = np.linalg.eigh((comparable.T * weights) @ comparable)[1]
 gaussian/fitting/row_span.py : gaussian/fitting/test_row_span.py
   excess[np.diag_indices_from(excess)] -= variance => excess[np.diag_indices_from(excess)] -= 0.0

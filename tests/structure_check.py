@@ -152,14 +152,14 @@ class _Check:
         weights = rng.normal(size=(self._n_components, 6))
         of_rows = np.stack([structure.statistic_by_row(own) for own in rows])
         sums = weights[structure.statistic_axes] * of_rows
-        by_group = structure.per_group(np.moveaxis(sums.sum(axis=1), 0, -1))
+        by_group = structure.layout.per_group(np.moveaxis(sums.sum(axis=1), 0, -1))
         self._agree(
             structure.second_moments(rows, weights),
             np.moveaxis(by_group, -1, 0),
             "second_moments sums weight times s(y)",
         )
         curvature = self._random_statistics()
-        of_components = structure.flattened(structure.per_component(curvature))
+        of_components = structure.flattened(structure.layout.per_component(curvature))
         self._agree(
             structure.curvature_products(curvature, rows),
             np.einsum("kq,knq->kn", of_components, structure.flattened(of_rows)),
@@ -205,7 +205,7 @@ class _Check:
         self._agree(structure.gram(cholesky), covariances, "gram is the congruence of the identity")
         dense = structure.dense(covariances)
         self._agree(
-            structure.per_component(structure.log_determinants(cholesky)),
+            structure.layout.per_component(structure.log_determinants(cholesky)),
             np.linalg.slogdet(dense)[1],
             "log_determinants are those of the dense covariances",
         )
@@ -264,7 +264,7 @@ class _Check:
         nodes, weights = np.polynomial.hermite_e.hermegauss(3)
         grid = np.array(list(itertools.product(nodes, repeat=self._n_features))).T
         mass = np.prod(list(itertools.product(weights / weights.sum(), repeat=self._n_features)), axis=1)
-        features = structure.component_features(grid, structure.identity_statistic)
+        features = structure.features.of_component(grid, structure.identity_statistic)
         self._agree(
             (mass * features) @ features.T,
             np.eye(structure.n_component_features),
@@ -272,16 +272,18 @@ class _Check:
         )
         origin = structure.identity_statistic - 0.05 * structure.power * structure.gram(self._whiteners)[0]
         rows, others = self._rng.normal(size=(2, self._n_features, 5))
-        own, other = (structure.component_features(y, origin)[1 + self._n_features :] for y in (rows, others))
-        self._agree(
-            structure.quadratic_kernel(rows, others, rows.T @ others, origin),
-            own.T @ other,
-            "quadratic_kernel holds inner products of quadratic features",
+        own, other = (
+            structure.features.of_component(y, origin)[1 + self._n_features :] for y in (rows, others)
         )
         self._agree(
-            structure.quadratic_products(rows, others, origin),
+            structure.features.kernel(rows, others, rows.T @ others, origin),
+            own.T @ other,
+            "features.kernel holds inner products of quadratic features",
+        )
+        self._agree(
+            structure.features.products_by_row(rows, others, origin),
             (own * other).sum(axis=0),
-            "quadratic_products holds inner products of quadratic features",
+            "features.products_by_row holds inner products of quadratic features",
         )
 
     def influence_functions(self):
@@ -289,13 +291,17 @@ class _Check:
         structure, rng = self._structure, self._rng
         block, weights = rng.normal(size=(self._n_features, 4)), rng.uniform(size=(self._n_components, 4))
         for n_functions in (1, 3 * self._n_features):
-            coefficients = rng.normal(size=(n_functions, structure.n_coefficients))
-            constant, linear, curvature = structure.polynomials(coefficients, structure.identity_statistic)
+            coefficients = rng.normal(size=(n_functions, structure.layout.n_coefficients))
+            constant, linear, curvature = structure.features.polynomials(
+                coefficients, structure.identity_statistic
+            )
 
             def values(block, constant=constant, linear=linear, curvature=curvature):
                 whitened = self._whiten(block)
                 of_components = [
-                    structure.values(constant[:, k], linear[:, k], curvature[:, structure.precision_group(k)])
+                    structure.features.values(
+                        constant[:, k], linear[:, k], curvature[:, structure.layout.group_of(k)]
+                    )
                     for k in range(self._n_components)
                 ]
                 parts = zip(weights, of_components, whitened, strict=True)
@@ -304,7 +310,7 @@ class _Check:
             steps = np.eye(self._n_features)[:, :, None]
             expected = [(values(block + step) - values(block - step)) / 2.0 for step in steps]
             found = np.empty((block.shape[1], n_functions, self._n_features))
-            write = structure.gradients(self._whiteners, linear, curvature)
+            write = structure.features.gradients(self._whiteners, linear, curvature)
             write(weights, self._whiten(block), found)
             self._agree(found, np.transpose(expected, (2, 1, 0)), "gradients are derivatives of values")
 
@@ -312,7 +318,7 @@ class _Check:
         """Random rows and precisions have the moments that they should have."""
         structure, rng = self._structure, self._rng
         seeds = np.random.RandomState(rng.integers(2**31))
-        covariances = structure.per_component(self._covariances)
+        covariances = structure.layout.per_component(self._covariances)
         rows = structure.draw(seeds, self._means[0], covariances[0], n_draws) - self._means[0]
         dense = structure.dense(self._covariances)[0]
         deviations = np.sqrt(np.diag(dense))
@@ -331,11 +337,11 @@ class _Check:
         variance = structure.power / _DEGREES_OF_FREEDOM
         normals = np.sqrt(variance) * rng.normal(size=(n_draws, self._n_groups, structure.n_quadratic))
         own_deviations = np.full((self._n_groups, structure.n_quadratic), np.sqrt(variance))
-        own_deviations = np.abs(structure.own_precision_response(own_deviations))
+        own_deviations = np.abs(structure.features.own_precision_response(own_deviations))
         random_factors = structure.random_factors_type(
             own_deviations, nu, np.square(structure.diagonal(own_deviations))
         )
-        roots = random_factors.factors(structure.own_precision_response(normals))
+        roots = random_factors.factors(structure.features.own_precision_response(normals))
         precisions = structure.congruence(roots, structure.identity)
         expected = np.broadcast_to(structure.identity, precisions.shape[1:])
         spread = precisions.std(axis=0)

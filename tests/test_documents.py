@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from sklearn_lrvb.answers.uncertainty import _FORMED_TO_PICKLE_BYTES
-from sklearn_lrvb.gaussian.covariance_structures.structures import FullCovariance
+from sklearn_lrvb.gaussian.covariance_structures import FullCovariance
 
 ROOT = Path(__file__).parent.parent
 PAGES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if "```python\n" in page.read_text("utf8")]
@@ -136,7 +136,7 @@ def test_models_are_small_enough_up_to_the_sizes_that_are_named():
     assert f"up to {most:,} unknowns" in text
 
     def n_unknowns(n_components, n_features):
-        return FullCovariance(n_components, n_features).n_coefficients
+        return FullCovariance(n_components, n_features).layout.n_coefficients
 
     named = re.search(r"one, two or five full components in up to (\d+), (\d+) or (\d+) features", text)
     for n_components, n_features in zip((1, 2, 5), map(int, named.groups()), strict=True):

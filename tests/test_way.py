@@ -23,21 +23,20 @@ LIBRARY = Path(sklearn_lrvb.__file__).parent
 
 # Files, functions, changes of file, depth.
 LIMITS = {
-    "fit": (44, 308, 718, 19),
-    "posterior_covariance_": (23, 153, 122, 15),  # The fit may leave the matrix to the first question.
-    "influence": (19, 99, 67, 10),
+    "fit": (43, 308, 722, 19),
+    "posterior_covariance_": (24, 153, 127, 15),  # The fit may leave the matrix to the first question.
+    "influence": (20, 99, 72, 10),
     "predict": (10, 37, 19, 9),
-    "fit classes": (48, 404, 6_299, 22),
-    "error bars of classes": (25, 151, 102, 15),
+    "fit classes": (45, 403, 6_157, 22),
+    "error bars of classes": (24, 151, 102, 15),
     "influence on classes": (28, 115, 82, 13),
     "predict classes": (18, 67, 45, 11),
 }
-MOST_FILES, MOST_LINES = 211, 25_012
+MOST_FILES, MOST_LINES = 207, 25_028
 # Steps of the fits that are traced: the changes of file grow with them.
 STEPS, STEPS_OF_CLASSES = 8, 12
 # Own classes in the method resolution order of an estimator, one for an old scikit-learn; methods of a class.
 MOST_CLASSES, MOST_METHODS = 3, 40
-MANY_METHODS = {"CovarianceStructure": 72}  # Interfaces that are to become narrower.
 
 
 def way_of(call):
@@ -195,5 +194,4 @@ def test_classes_have_at_most_forty_methods():
         for node in walk(parse(file.read_text(encoding="utf8"))):
             if isinstance(node, ClassDef):
                 n_methods = sum(isinstance(part, (FunctionDef, AsyncFunctionDef)) for part in node.body)
-                most = MANY_METHODS.get(node.name, MOST_METHODS)
-                assert n_methods <= most, f"{file.name}: {node.name} has {n_methods}"
+                assert n_methods <= MOST_METHODS, f"{file.name}: {node.name} has {n_methods}"

@@ -156,7 +156,7 @@ class InformationPass:
         self._rows = ArrayRows(X, fitted.origin, mixture.n_jobs)
         self._means = _coordinates_of_means(mixture)
         structure = self._posterior.structure
-        self.n_unknowns = structure.n_coefficients
+        self.n_unknowns = structure.layout.n_coefficients
         self.n_columns = mixture.n_components * (1 + X.shape[1] + structure.n_quadratic)
 
     @cached_property

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn_lrvb.answers.conclusions import ConclusionError
 from sklearn_lrvb.linear_response import IndefiniteInformationError
 from sklearn_lrvb.mixture.model import DegenerateComponentError
-from sklearn_lrvb.reports.sentence import SentenceAndNumbers
+from sklearn_lrvb.reports import SentenceAndNumbers
 
 # Share of the rows that are predicted to be enough that is left out in a step. With more rows than the first
 # number refits take long. Then a step is as large as the error of the last prediction allows: all of them, if

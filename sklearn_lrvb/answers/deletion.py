@@ -21,11 +21,10 @@ from sklearn_lrvb.answers.leave_one_out import (
     scores_of_one_step,
 )
 from sklearn_lrvb.mixture.acceleration import Acceleration
-from sklearn_lrvb.mixture.e_step import e_step
+from sklearn_lrvb.mixture.e_step import e_step, expect
 from sklearn_lrvb.mixture.model import DegenerateComponentError
 from sklearn_lrvb.mixture.prediction import scores_of_rows
 from sklearn_lrvb.mixture.refit import refitted
-from sklearn_lrvb.mixture.responsibilities import expect
 
 # Most refits that one call makes: so many that their iterations go through this many rows at a time, but at
 # least the second number, however many rows there are.

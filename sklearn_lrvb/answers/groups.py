@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sklearn_lrvb.answers.influence import sources_of_weights
+from sklearn_lrvb.mixture.e_step import expect_in_range
 from sklearn_lrvb.mixture.model import occupied
-from sklearn_lrvb.mixture.responsibilities import expect_in_range
 from sklearn_lrvb.rows import added, batches, untracked
 from sklearn_lrvb.symmetric_matrices import gram_root
 

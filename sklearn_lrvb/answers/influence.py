@@ -19,7 +19,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from sklearn_lrvb.mixture.responsibilities import expect_of_counted
+from sklearn_lrvb.mixture.e_step import expect_of_counted
 from sklearn_lrvb.rows import Workload, untracked
 
 

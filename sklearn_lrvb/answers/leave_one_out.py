@@ -26,7 +26,7 @@ rows that are half of a component or more, and rows for which only one of the tw
 
 import numpy as np
 
-from sklearn_lrvb.mixture.responsibilities import (
+from sklearn_lrvb.mixture.e_step import (
     LEAST_RESPONSIBILITY_IN_SCORE,
     LEAST_RESPONSIVE_RESPONSIBILITY,
     complements,

@@ -26,7 +26,7 @@ from sklearn_lrvb.answers.partition_search import (
     improved_partition,
 )
 from sklearn_lrvb.mixture.model import occupied
-from sklearn_lrvb.reports.sentence import SentenceAndNumbers
+from sklearn_lrvb.reports import SentenceAndNumbers
 from sklearn_lrvb.rows import untracked
 from sklearn_lrvb.sampling.random_assignments import RandomLabels, label_draws
 

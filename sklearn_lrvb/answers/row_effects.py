@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sklearn_lrvb.mixture.responsibilities import expect_in_range
+from sklearn_lrvb.mixture.e_step import expect_in_range
 
 # Effects that agree up to this share of the distance to the threshold are ordered by the numbers of their
 # rows, because those of identical rows may differ by rounding, from one size of the blocks to another.

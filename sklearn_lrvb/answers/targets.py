@@ -28,8 +28,8 @@ from sklearn_lrvb.distributions.special_functions import (
     negative_gamma_quantile,
     normal_quantile,
 )
-from sklearn_lrvb.mixture.entries import Entries
 from sklearn_lrvb.rows import batches, slices
+from sklearn_lrvb.sampling.draws import Entries
 from sklearn_lrvb.symmetric_matrices import symmetrized
 
 _JACOBIAN_SIZE = 256  # Number of coefficients up to which one matrix for several units is faster.

@@ -21,8 +21,8 @@ from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.linear_response import IndefiniteInformationError
 from sklearn_lrvb.linear_response.observed_information import MAX_DENSE_SIZE, indefinite_information_error
 from sklearn_lrvb.mixture.e_step import e_step
-from sklearn_lrvb.mixture.entries import Entries
 from sklearn_lrvb.rows import batches, blas_threads, untracked
+from sklearn_lrvb.sampling.draws import Entries
 from sklearn_lrvb.verdict import Verdict
 
 # Distance from the optimum, in posterior standard deviations, above which linear response warns of its error.

@@ -231,7 +231,7 @@ class ComponentDisplay(drawing.Display):
             information = uncertainty.information(["means"])
             mean_covariances = uncertainty.targets["means"].covariances_of_components(information)
         matrices = estimator.scales_ if structure.has_scales else estimator.covariances_
-        matrices = structure.per_component(structure.by_group(matrices))
+        matrices = structure.layout.per_component(structure.by_group(matrices))
         if not structure.is_matrix:  # A sphere has one variance for all features.
             matrices = matrices[:, :, None] * np.eye(len(names))
         display = cls(

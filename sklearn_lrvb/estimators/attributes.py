@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_lrvb.answers.uncertainty import read_only
-from sklearn_lrvb.estimators.tables_by_column import described_columns, tables_by_column
 from sklearn_lrvb.mixture.prediction import most_probable_components
+from sklearn_lrvb.reports import required_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -457,4 +457,33 @@ def columns_(mixture) -> pd.DataFrame:
 
     ``columns_.attrs["notes"]`` has remarks, such as which columns of numbers look like codes.
     """
-    return described_columns(mixture._fitted.columns)
+    pd, columns = required_pandas("columns_"), mixture._fitted.columns
+    frame = pd.DataFrame(
+        {
+            "kind": [column.kind for column in columns.columns],
+            "categories": [list(column.categories) for column in columns.columns],
+        },
+        index=pd.Index(columns.names, name="column"),
+    )
+    frame.attrs["notes"] = list(columns.notes)
+    return frame
+
+
+def tables_by_column(columns, target, values):
+    """A data frame for every column: dict by its name.
+
+    Parameters
+    ----------
+    columns : TableColumns
+    target : Tables
+    values : (K, entries), in its order
+    """
+    pd = required_pandas("tables_")
+    places, found = target.columns_of_entries()[:, 0], {}
+    labels = np.array(target.labels_of_entries(), dtype=object)
+    for place, column in enumerate(columns.columns):
+        own = places == place
+        frame = pd.DataFrame(values[:, own], columns=pd.Index(labels[own], name=column.name))
+        frame.index.name = "class"
+        found[column.name] = frame
+    return found

@@ -16,7 +16,7 @@ from sklearn.utils import check_array
 
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian.covariance_structures import COVARIANCE_STRUCTURES
-from sklearn_lrvb.gaussian.covariance_structures.structures import OptionalParts
+from sklearn_lrvb.gaussian.covariance_structures.features import OptionalParts
 from sklearn_lrvb.gaussian.fitting.core import core_of, has_core
 from sklearn_lrvb.gaussian.fitting.noise_density import default_log_density
 from sklearn_lrvb.gaussian.model import GAUSSIAN

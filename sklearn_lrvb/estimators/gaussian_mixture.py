@@ -988,7 +988,7 @@ class LRVBGaussianMixture(BayesianMixture):
         random_state = check_random_state(self.random_state)
         weights, means, covariances = arrays_to_sample(self, structure)
         counts = random_state.multinomial(n_samples, weights)
-        components = zip(means, structure.per_component(covariances), counts, strict=True)
+        components = zip(means, structure.layout.per_component(covariances), counts, strict=True)
         X = [structure.draw(random_state, mean, covariance, int(n)) for mean, covariance, n in components]
         rows, labels = np.vstack(X), np.repeat(np.arange(len(counts)), counts)
         if structure.has_scales:

@@ -8,7 +8,7 @@ from scipy.special import xlogy
 from sklearn_lrvb.answers.single_values import note_of_single_values, sample_of, single_values
 from sklearn_lrvb.family_mixture.coordinates import values_of
 from sklearn_lrvb.family_mixture.starts import distinct_rows
-from sklearn_lrvb.mixture.responsibilities import expect
+from sklearn_lrvb.mixture.e_step import expect
 from sklearn_lrvb.rows.array_rows import rows_of_array
 
 # Equal rows are joined where that leaves at most this share of them.

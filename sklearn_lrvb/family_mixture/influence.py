@@ -8,7 +8,7 @@ import numpy as np
 
 from sklearn_lrvb.answers.influence import InfluenceFunctions
 from sklearn_lrvb.answers.responses import ResponsesOfRows
-from sklearn_lrvb.mixture.responsibilities import normalized
+from sklearn_lrvb.mixture.e_step import normalized
 from sklearn_lrvb.rows import Workload
 
 

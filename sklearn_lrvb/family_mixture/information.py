@@ -18,8 +18,8 @@ from scipy import sparse
 from sklearn_lrvb.family_mixture.coordinates import ClassCoordinates
 from sklearn_lrvb.linear_response.observed_information import SolverCosts
 from sklearn_lrvb.linear_response.solvers import MatrixFreeInformation, PrimalInformation
+from sklearn_lrvb.mixture.e_step import NEGLIGIBLE_INFORMATION, centred_on_average, expect
 from sklearn_lrvb.mixture.model import MixtureInformation
-from sklearn_lrvb.mixture.responsibilities import NEGLIGIBLE_INFORMATION, centred_on_average, expect
 from sklearn_lrvb.rows import Workload
 
 # Costs in units of a flop of a large matrix product: of a number of a row in an iteration, of an entry of a

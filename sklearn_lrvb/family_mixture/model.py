@@ -1,13 +1,12 @@
 """Products of conjugate families: where the rules of a mixture find their arithmetic."""
 
-from sklearn_lrvb.family_mixture.component_statistics import ClassComponents
+from sklearn_lrvb.family_mixture.components import ClassComponents, ClassSplitProposals
 from sklearn_lrvb.family_mixture.coordinates import ClassCoordinates, posterior_from_responsibilities
 from sklearn_lrvb.family_mixture.draws import ClassCopula
 from sklearn_lrvb.family_mixture.influence import ClassInfluenceFunctions, ClassResponsesOfRows
 from sklearn_lrvb.family_mixture.information import FamilyInformation
 from sklearn_lrvb.family_mixture.parameters import ClassParameters
 from sklearn_lrvb.family_mixture.prior_changes import changes_of_prior
-from sklearn_lrvb.family_mixture.split_proposals import ClassSplitProposals
 from sklearn_lrvb.family_mixture.starts import SAMPLE_ROWS
 from sklearn_lrvb.mixture.model import MixtureModel
 

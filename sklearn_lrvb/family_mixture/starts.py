@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.cluster import kmeans_plusplus
 
 from sklearn_lrvb.family_mixture.coordinates import values_of
-from sklearn_lrvb.mixture.starts import k_means, nearest_centers
+from sklearn_lrvb.mixture.multi_start import k_means, nearest_centers
 
 SAMPLE_ROWS = 2**14  # Largest number of rows in which centers are found, and starts are compared.
 _IN_TURN = "kmeans", "k-means++", "random_from_data"

@@ -3,8 +3,7 @@
 from sklearn_lrvb.gaussian.answers.influence import NormalInfluenceFunctions, ResponsesOfNormalRows
 from sklearn_lrvb.gaussian.answers.margins import covariance_margins
 from sklearn_lrvb.gaussian.answers.prior_sensitivity import changes_of_prior
-from sklearn_lrvb.gaussian.e_step.coordinates import coordinates_of
-from sklearn_lrvb.gaussian.e_step.first_m_step import posterior_from_responsibilities
+from sklearn_lrvb.gaussian.e_step.coordinates import coordinates_of, posterior_from_responsibilities
 from sklearn_lrvb.gaussian.fitting.component_statistics import ComponentStatistics
 from sklearn_lrvb.gaussian.fitting.split_proposals import NormalSplitProposals
 from sklearn_lrvb.gaussian.fitting.starts import SAMPLE_ROWS

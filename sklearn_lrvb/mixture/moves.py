@@ -39,9 +39,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import xlogy
 
-from sklearn_lrvb.mixture.e_step import e_step
+from sklearn_lrvb.mixture.e_step import e_step, expect, normalized
 from sklearn_lrvb.mixture.model import DegenerateComponentError, occupied
-from sklearn_lrvb.mixture.responsibilities import expect, normalized
 
 LEAST_GAIN = 1e-3  # Gain of the lower bound, in nats, above which a move is worth an iteration.
 # Gain above which a change of the components' order is worth the iterations that follow it, up to 170.

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from sklearn_lrvb.mixture.responsibilities import expect
+from sklearn_lrvb.mixture.e_step import expect
 
 
 def responsibilities_of_rows(rows, posterior):

@@ -17,10 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from sklearn_lrvb.mixture.e_step import e_step
+from sklearn_lrvb.mixture.e_step import e_step, expect
 from sklearn_lrvb.mixture.model import DegenerateComponentError, occupied
 from sklearn_lrvb.mixture.moves import LEAST_GAIN, Move, assignment_sums, best_merges
-from sklearn_lrvb.mixture.responsibilities import expect
 
 # Largest fall of the lower bound by a merge, in nats, that a few iterations are given to make up for.
 _MAX_TRIAL_LOSS = 10.0

@@ -4,12 +4,14 @@ pandas, ArviZ and xarray, which every ArviZ brings, are imported where they are 
 the library's dependencies. `posterior_summary` is a file of its own, because its table is a pandas class.
 """
 
+import html
 import importlib.util
+import textwrap
 from numbers import Real
 
 import numpy as np
 
-__all__ = ["dataset", "datasets_of_rows", "in_arviz", "require_arviz", "require_interval", "required_pandas"]
+_WIDTH = 88  # Columns of the display of a sentence.
 
 
 def required_pandas(method):
@@ -102,3 +104,22 @@ def datasets_of_rows(log_likelihood, X, sample_weight, row_numbers, feature_name
     if sample_weight is not None:
         groups["constant_data"] = dataset({"sample_weight": (("row",), sample_weight)}, of_rows)
     return groups
+
+
+class SentenceAndNumbers:
+    """A result with a sentence, its `verdict`, and with lines of names and values, its `_lines()`."""
+
+    def __repr__(self):
+        width = max(len(name) for name, _ in self._lines())
+        lines = [f"  {name:<{width}}  {value}" for name, value in self._lines()]
+        said = textwrap.wrap(f"{type(self).__name__}: {self.verdict}", _WIDTH, subsequent_indent="  ")
+        return "\n".join([*said, *lines])
+
+    def _repr_html_(self):
+        rows = "".join(
+            f'<tr><th style="text-align:left">{html.escape(name)}</th>'
+            f'<td style="text-align:left">{html.escape(value)}</td></tr>'
+            for name, value in self._lines()
+        )
+        verdict = f"<p><b>{html.escape(self.verdict)}</b></p>"
+        return f'{verdict}<table style="margin-left:0">{rows}</table>'

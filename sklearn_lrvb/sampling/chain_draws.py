@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sklearn_lrvb.mixture.entries import Entries
 from sklearn_lrvb.rows import batches
 from sklearn_lrvb.sampling.chains import N_CHAINS, N_ISLANDS
+from sklearn_lrvb.sampling.draws import Entries
 
 _LEAST_DETERMINANT = 1e-10  # Of the correlations of both variables, below which it is round-off.
 _ARRAYS = 8  # Arrays of the size of the draws of some parameters that exist at once.

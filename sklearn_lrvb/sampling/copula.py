@@ -9,7 +9,7 @@ import math
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from sklearn_lrvb.mixture.entries import Entries
+from sklearn_lrvb.sampling.draws import Entries
 
 _LOG_2_PI = math.log(2.0 * math.pi)
 

@@ -18,6 +18,20 @@ from sklearn_lrvb.sampling.likelihood import (
 
 
 @dataclass(frozen=True)
+class Entries:
+    """The name of one entry of the parameters, or of the difference of two.
+
+    Attributes
+    ----------
+    text : str, such as "mean[1,x0] - mean[0,x0]"
+    terms : tuple of (str, int, float), of every entry its target, its flat position and its sign
+    """
+
+    text: str
+    terms: tuple
+
+
+@dataclass(frozen=True)
 class DrawArrays:
     """Base of dataclasses of arrays, or of other such dataclasses, whose first axis is that of draws."""
 

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from sklearn_lrvb.mixture.responsibilities import expect_in_range
+from sklearn_lrvb.mixture.e_step import expect_in_range
 from sklearn_lrvb.rows import batches, untracked
 from sklearn_lrvb.sampling.random_assignments import DRAWS_OF_STREAM, UniformStream, exponentials
 

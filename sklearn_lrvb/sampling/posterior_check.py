@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_lrvb.mixture.model import occupied
-from sklearn_lrvb.reports.sentence import SentenceAndNumbers
+from sklearn_lrvb.reports import SentenceAndNumbers
 from sklearn_lrvb.rows import untracked
 from sklearn_lrvb.sampling.labels import are_in_order, evidence_of_all_copies
 from sklearn_lrvb.sampling.sampler import mean_shifts

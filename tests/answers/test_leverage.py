@@ -29,7 +29,7 @@ from scipy.special import digamma
 from sklearn_lrvb.answers.responses import RowResponses
 from sklearn_lrvb.gaussian.answers.influence import ResponsesOfNormalRows
 from sklearn_lrvb.gaussian.e_step.coordinates import OwnCoordinates
-from sklearn_lrvb.mixture.responsibilities import expect
+from sklearn_lrvb.mixture.e_step import expect
 from sklearn_lrvb.rows import RowBlock
 
 catalogue = pytest.mark.parametrize("model", few_of(MODELS), ids=model_id)
@@ -40,27 +40,27 @@ def dense_features(posterior, whitened_rows):
     """H of every row by the definition of the features: (D, L, n)."""
     structure, whitened = posterior.structure, whitened_rows.values
     n_components, _, n_rows = whitened.shape
-    features = np.zeros((structure.n_coefficients, structure.n_labels, n_rows))
+    features = np.zeros((structure.layout.n_coefficients, structure.n_labels, n_rows))
     features[n_components : structure.n_labels, n_components:] = 1.0  # the only feature of noise
     for k, rows in enumerate(whitened):
         for n, y in enumerate(rows.T):
             statistic = structure.statistic_by_row(y[:, None])[0]
-            quadratic = statistic - posterior.second_moment_origin[structure.precision_group(k)]
-            own = 1.0, y, structure.quadratic_features(quadratic[None])[0]
+            quadratic = statistic - posterior.second_moment_origin[structure.layout.group_of(k)]
+            own = 1.0, y, structure.features.from_sums(quadratic[None])[0]
             if whitened_rows.scales is not None:
                 u = whitened_rows.scales.mean[k, n]
-                spread = u * (statistic + posterior.known_noise[structure.precision_group(k)])
+                spread = u * (statistic + posterior.known_noise[structure.layout.group_of(k)])
                 quadratic = spread - structure.identity_statistic
-                own = 1.0, u * y, structure.quadratic_features(quadratic[None])[0]
-                features[structure.coefficient_blocks["scale"], k, n] = u * np.eye(n_components)[k]
-            for place, part in zip(structure.coefficient_slices(k), own, strict=True):
+                own = 1.0, u * y, structure.features.from_sums(quadratic[None])[0]
+                features[structure.layout.blocks["scale"], k, n] = u * np.eye(n_components)[k]
+            for place, part in zip(structure.layout.slices_of(k), own, strict=True):
                 features[place, k, n] = part
         if structure.n_tails:
             nu = posterior.tails.nu[k]
             shape = 0.5 * (nu + structure.n_features)
             log_u = digamma(shape) - np.log(shape / whitened_rows.scales.mean[k])
             own = 0.5 * nu * (np.log(0.5 * nu) + 1 - digamma(0.5 * nu) + log_u - whitened_rows.scales.mean[k])
-            tail = structure.coefficient_blocks["tail"].start + k * (structure.n_tails > 1)
+            tail = structure.layout.blocks["tail"].start + k * (structure.n_tails > 1)
             features[tail, k] = own
     return features
 
@@ -137,10 +137,10 @@ def test_all_ways_give_what_the_definition_says(model, solver, monkeypatch):
         np.testing.assert_allclose(intercepts, moved[: len(r), columns], atol=1e-8 * scale)
         for l in range(2):
             _, linear, quadratic = (
-                moved[place][:, columns] for place in posterior.structure.coefficient_slices(l)
+                moved[place][:, columns] for place in posterior.structure.layout.slices_of(l)
             )
             structure = posterior.structure
-            coordinates = structure.coefficient_index[l][1:]
+            coordinates = structure.layout.of_components[l][1:]
             changes = own.statistics(coordinates, q[:, columns], columns)
             first, second = (
                 changes[: structure.n_features],
@@ -149,12 +149,12 @@ def test_all_ways_give_what_the_definition_says(model, solver, monkeypatch):
             of_scales = (
                 changes[structure.n_features + structure.n_quadratic] if structure.has_scales else None
             )
-            slot = posterior.structure.precision_group(l)
+            slot = posterior.structure.layout.group_of(l)
             variance = posterior.structure.power / posterior.effective_degrees_of_freedom[slot]
             np.testing.assert_allclose(first / posterior.mean_precision[l], linear, atol=1e-8 * scale)
             np.testing.assert_allclose(second * variance, quadratic, atol=1e-8 * scale)
             if of_scales is not None:
-                expected = moved[posterior.structure.coefficient_blocks["scale"]][l, columns]
+                expected = moved[posterior.structure.layout.blocks["scale"]][l, columns]
                 expected = 2 * posterior.mean_precision[l] ** 2 / 2 * expected
                 np.testing.assert_allclose(of_scales, expected, atol=1e-8 * np.abs(expected).max())
 

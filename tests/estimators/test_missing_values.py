@@ -55,7 +55,7 @@ def log_densities(estimator, X):
     posterior = posterior_of(estimator)
     n_components, n_features = estimator.means_.shape
     precisions = TYPES[estimator.covariance_type].dense(estimator.precisions_, n_components, n_features)
-    log_determinants = posterior.structure.per_component(posterior.expectations.log_det_precisions)
+    log_determinants = posterior.structure.layout.per_component(posterior.expectations.log_det_precisions)
     found = np.empty((len(X), n_components))
     for k, (mean, precision) in enumerate(zip(estimator.means_, precisions, strict=True)):
         constant = posterior.expectations.log_weights[k] - 0.5 * n_features / posterior.mean_precision[k]

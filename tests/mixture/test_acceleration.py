@@ -50,7 +50,7 @@ def test_proposals_get_further_than_as_many_iterations():
 
 def test_a_rejected_proposal_is_followed_by_a_pause_that_is_longer_each_time():
     posterior = posterior_of(fitted(MODELS[0]))
-    nearby = posterior.after_step(0.01 * np.ones(posterior.structure.n_coefficients))
+    nearby = posterior.after_step(0.01 * np.ones(posterior.structure.layout.n_coefficients))
     acceleration = Acceleration()
 
     def steps_until_a_proposal():

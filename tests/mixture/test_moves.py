@@ -28,14 +28,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import BayesianGaussianMixture
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.gaussian.e_step.coordinates import OwnCoordinates
-from sklearn_lrvb.gaussian.e_step.first_m_step import posterior_from_responsibilities
+from sklearn_lrvb.gaussian.e_step.coordinates import OwnCoordinates, posterior_from_responsibilities
 from sklearn_lrvb.gaussian.fitting.component_statistics import ComponentStatistics
 from sklearn_lrvb.mixture.ascent import Ascent
-from sklearn_lrvb.mixture.e_step import e_step
+from sklearn_lrvb.mixture.e_step import e_step, expect
 from sklearn_lrvb.mixture.model import DegenerateComponentError, occupied
 from sklearn_lrvb.mixture.moves import Move, MoveProposals, Moves, assignment_sums
-from sklearn_lrvb.mixture.responsibilities import expect
 
 PROPER = [model for model in (*half_of(WITHOUT_NOISE), *WITH_NOISE) if model["prior"] == "conjugate"]
 catalogue = pytest.mark.parametrize("model", PROPER, ids=model_id)

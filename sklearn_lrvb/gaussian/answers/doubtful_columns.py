@@ -68,7 +68,7 @@ def _notes_of_few_values(rows, sample, fitted, names):
     """What is said of columns onto whose values components have shrunk, or can shrink: list of sentences."""
     posterior, structure = fitted.posterior, fitted.structure
     covariances = fitted.arrays.get("scales_", fitted.arrays.get("covariances_"))
-    variances = structure.per_component(structure.diagonal(structure.by_group(covariances)))
+    variances = structure.layout.per_component(structure.diagonal(structure.by_group(covariances)))
     found, of_two_values = single_values(sample, posterior, np.sqrt(variances)), []
     # A variance that all columns share does not shrink with one of them.
     is_at_risk = posterior.n_components > 1 and variances.shape[1] == rows.n_features

@@ -26,7 +26,7 @@ import functools
 import numpy as np
 
 from sklearn_lrvb.gaussian.e_step.coordinates import OwnCoordinates
-from sklearn_lrvb.mixture.responsibilities import expect, expect_in_range, normalized
+from sklearn_lrvb.mixture.e_step import expect, expect_in_range, normalized
 from sklearn_lrvb.rows import MissingValues, RowBlock, batches, untracked
 
 # Largest ratio of the mean of a conditional variance to the conditional variance at the mean precision. It is
@@ -87,7 +87,7 @@ def imputation_deviations(responses, block):
     if block.missing is None:
         return deviations
     row, feature = np.nonzero(block.seen.T == 0)
-    for some in batches(len(row), 8 * 4 * responses.posterior.structure.n_coefficients):
+    for some in batches(len(row), 8 * 4 * responses.posterior.structure.layout.n_coefficients):
         variances, sources = variances_and_sources(responses.coordinates, block, row[some], feature[some])
         variances += np.maximum(responses.variances(sources), 0.0)
         deviations[feature[some], row[some]] = np.sqrt(variances)
@@ -130,18 +130,18 @@ def variances_and_sources(coordinates, block, row, feature):
     # The variance at the mean precision, times the ratio of the mean of the variance to it. That of n missing
     # of P features is the inverse of the (n, n) block of a Wishart matrix of nu degrees of freedom, with mean
     # nu/(nu - n - 1) in units of that at its mean.
-    freedom = structure.per_component(posterior.degrees_of_freedom)[:, None]
+    freedom = structure.layout.per_component(posterior.degrees_of_freedom)[:, None]
     n_missing = whitened.directions.n_missing[whitened.pattern] if structure.is_matrix else 1.0
     ratios = freedom / np.maximum(freedom - 1.0 - n_missing, freedom / _LARGEST_RATIO)
     within = ratios * np.einsum("kpm,kpm->km", directions, directions)
     if whitened.scales is not None:
         within *= whitened.scales.mean_of_reciprocal()
     variances = (r * (within + np.square(gaps))).sum(axis=0)
-    sources = np.zeros((structure.n_coefficients, len(row)))
+    sources = np.zeros((structure.layout.n_coefficients, len(row)))
     for k, responsibilities in enumerate(r):
         covariances = gaps[k] * coordinates.features(whitened, k)
         covariances[1 : 1 + structure.n_features] += directions[k]
         quadratic = covariances[1 + structure.n_features :][: structure.n_quadratic]
-        quadratic += structure.mixed_features(whitened.values[k], directions[k])
-        sources[structure.coefficient_index[k]] += responsibilities * covariances
+        quadratic += structure.features.of_cross_products(whitened.values[k], directions[k])
+        sources[structure.layout.of_components[k]] += responsibilities * covariances
     return variances, sources

@@ -26,7 +26,7 @@ from sklearn_lrvb.answers.influence import InfluenceFunctions
 from sklearn_lrvb.answers.responses import ResponsesOfRows
 from sklearn_lrvb.gaussian.answers.scores_without_rows import scores_at
 from sklearn_lrvb.gaussian.e_step.coordinates import scale_directions
-from sklearn_lrvb.mixture.responsibilities import (
+from sklearn_lrvb.mixture.e_step import (
     LEAST_RESPONSIVE_RESPONSIBILITY,
     centred_on_average,
     expect_in_range,
@@ -46,15 +46,15 @@ class NormalInfluenceFunctions(InfluenceFunctions):
     def __init__(self, posterior, coefficients):
         super().__init__(posterior, coefficients)
         structure = posterior.structure
-        constant, linear, curvature, *scale_constants = structure.polynomials(
+        constant, linear, curvature, *scale_constants = structure.features.polynomials(
             coefficients, posterior.second_moment_origin
         )
         self._constant, self._linear, self._curvature = constant, linear, curvature
-        self._tail_coefficients = coefficients[:, structure.coefficient_blocks["tail"]]
-        self._write_gradients = structure.gradients(posterior.whiteners, linear, curvature)
+        self._tail_coefficients = coefficients[:, structure.layout.blocks["tail"]]
+        self._write_gradients = structure.features.gradients(posterior.whiteners, linear, curvature)
         starts = scale_constants[0] if scale_constants else constant
         self._polynomials = [
-            structure.values(starts[:, k], linear[:, k], curvature[:, structure.precision_group(k)])
+            structure.features.values(starts[:, k], linear[:, k], curvature[:, structure.layout.group_of(k)])
             for k in range(posterior.n_components)
         ]
         # A row's second moments, or the values in all components.
@@ -69,8 +69,8 @@ class NormalInfluenceFunctions(InfluenceFunctions):
         values = whitened.scales.mean[k] * self._slopes(k, whitened) + self._constant[:, k, None]
         if whitened.directions is not None:
             structure = self._posterior.structure
-            curvature = self._curvature[:, structure.precision_group(k)]
-            values += structure.entry_coefficients(curvature) @ whitened.projections(k)
+            curvature = self._curvature[:, structure.layout.group_of(k)]
+            values += structure.features.entry_coefficients(curvature) @ whitened.projections(k)
         if self._tail_coefficients.size:
             features = self._posterior.tails.expected_feature(whitened.scales)[k]
             values += self._tail_coefficient(k)[:, None] * features
@@ -178,7 +178,7 @@ class ResponsesOfNormalRows(ResponsesOfRows):
         """Those in which features vary with the scales, of all components, and then those of nu alone."""
         if whitened.scales is None:
             return ()
-        index = self.posterior.structure.coefficient_index
+        index = self.posterior.structure.layout.of_components
         directions, rest = scale_directions(self.posterior, whitened)
         pairs = list(zip(directions, index, strict=True))
         if rest is not None:
@@ -210,9 +210,10 @@ class ResponsesOfNormalRows(ResponsesOfRows):
         covariances += (posterior.intercept_root @ posterior.intercept_root.T)[:, :, None]
         for k, rows in enumerate(whitened.values):
             covariances[k, k] += np.einsum("pn,pn->n", rows, rows) / posterior.mean_precision[k]
-            group = structure.precision_group(k)
+            group = structure.layout.group_of(k)
             variance = structure.power / posterior.effective_degrees_of_freedom[group]
-            for l in structure.components_sharing_precision(k):
+            for l in structure.layout.members(group):
                 origin = posterior.second_moment_origin[group]
-                covariances[k, l] += variance * structure.quadratic_products(rows, whitened.values[l], origin)
+                products = structure.features.products_by_row(rows, whitened.values[l], origin)
+                covariances[k, l] += variance * products
         return covariances * (used[:, None] & used)

@@ -70,7 +70,7 @@ class PriorChanges:
         component_intercepts = intercepts[:, : posterior.n_components]
         if not structure.has_scales:
             component_intercepts[1] = 0.5 * posterior.n_features / posterior.mean_precision**2
-        component_intercepts[2] = structure.per_component(0.25 * excess / structure.power)
+        component_intercepts[2] = structure.layout.per_component(0.25 * excess / structure.power)
         scatter, distance = structure.gram(posterior.whitened_prior_root), posterior.whitened_prior_mean
         self._second = np.zeros((4, *scatter.shape))
         self._second[1] = structure.sum_of_squares(distance, np.ones(posterior.n_components))
@@ -94,9 +94,9 @@ class PriorChanges:
             half = 0.5 * shifts[change]
             shifted = np.stack([distance + half, distance - half], axis=-1)
             second[change] += n_prior_rows * structure.second_moments(shifted, signs)
-        quadratic = structure.quadratic_features(second)
-        n_changes, blocks = len(scalars), structure.coefficient_blocks
-        sources = np.zeros((n_changes, structure.n_coefficients))
+        quadratic = structure.features.from_sums(second)
+        n_changes, blocks = len(scalars), structure.layout.blocks
+        sources = np.zeros((n_changes, structure.layout.n_coefficients))
         sources[:, blocks["intercept"]] = counts
         sources[:, blocks["linear"]] = first.reshape(n_changes, -1)
         sources[:, blocks["quadratic"]] = quadratic.reshape(n_changes, -1)
@@ -130,10 +130,10 @@ def gradients_in_moments(posterior, coefficients):
     The gradient in a matrix C0 is the symmetric one, with d target = sum(gradient * dC0).
     """
     structure = posterior.structure
-    _, linear, curvature, *_ = structure.polynomials(coefficients, posterior.second_moment_origin)
+    _, linear, curvature, *_ = structure.features.polynomials(coefficients, posterior.second_moment_origin)
     mean_gradients = np.empty((1, len(coefficients), posterior.n_features))
     n_prior_rows = np.full((posterior.n_components, 1), posterior.prior.mean_precision)
-    write = structure.gradients(posterior.whiteners, linear, curvature)
+    write = structure.features.gradients(posterior.whiteners, linear, curvature)
     write(n_prior_rows, posterior.whitened_prior_mean[:, :, None], mean_gradients)
     maps = structure.transposed(posterior.whiteners)
     covariance_gradients = structure.entries(structure.congruence(maps, curvature)).sum(axis=1)

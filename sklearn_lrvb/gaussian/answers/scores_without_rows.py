@@ -3,7 +3,7 @@
 import numpy as np
 
 from sklearn_lrvb.gaussian.posterior.tails import student_log_densities
-from sklearn_lrvb.mixture.responsibilities import LEAST_RESPONSIBILITY_IN_SCORE, normalized
+from sklearn_lrvb.mixture.e_step import LEAST_RESPONSIBILITY_IN_SCORE, normalized
 from sklearn_lrvb.rows import batches
 
 _LOG_2_PI = np.log(2.0 * np.pi)
@@ -31,11 +31,11 @@ def scores_at(posterior, expectation, statistics, left_out):
     changed = expectation.log_densities + log_weights - posterior.expectations.log_weights[:, None]
     nu = None if posterior.tails is None else _changed_nu(posterior, counts, statistics, left_out)
     for group in range(structure.n_groups):
-        components = list(structure.components_of_group(group))
+        components = list(structure.layout.members(group))
         columns = np.flatnonzero((r[components] > LEAST_RESPONSIBILITY_IN_SCORE).any(axis=0))
         for batch in batches(columns.size, 8 * structure.identity.size):
             some = columns[batch]
-            places = (structure.coefficient_index[k][1:] for k in components)
+            places = (structure.layout.of_components[k][1:] for k in components)
             changes = np.stack([statistics.statistics(place, left_out[:, some], some) for place in places])
             index, rows = np.ix_(components, some), expectation.represented.selected(some)
             group_nu = None if nu is None else nu[index]
@@ -49,7 +49,7 @@ def _changed_nu(posterior, counts, statistics, left_out):
     tails, component_counts = posterior.tails, counts[: posterior.n_components].T
     if not tails.n_fitted:
         return tails.optimal_nu(component_counts, component_counts).T
-    block = posterior.structure.coefficient_blocks["tail"]
+    block = posterior.structure.layout.blocks["tail"]
     coordinates, columns = np.arange(block.start, block.stop), np.arange(counts.shape[1])
     changes = statistics.statistics(coordinates, left_out, columns)
     sums = tails.sums_of(component_counts, tails.feature_sums_of_q() + changes.T)
@@ -67,7 +67,7 @@ def _log_densities(posterior, group, whitened, counts, changes, nu):
     nu : (m, n), or None where rows have no scales
     """
     structure, n_features = posterior.structure, posterior.n_features
-    components = list(structure.components_of_group(group))
+    components = list(structure.layout.members(group))
     mean_precision = posterior.prior.mean_precision
     mean_precision = mean_precision + _changed_mean_counts(posterior, components, counts, changes)
     shifts = changes[:, :n_features] / mean_precision[:, None]
@@ -115,17 +115,17 @@ def _changed_covariance(posterior, group, counts, changes, mean_precision, shift
     """
     prior, structure, axes = posterior.prior, posterior.structure, posterior.structure.statistic_axes
     counts = counts[: posterior.n_components].T
-    group_counts = structure.per_group(counts)[:, group]
+    group_counts = structure.layout.per_group(counts)[:, group]
     effective_degrees_of_freedom = prior.degrees_of_freedom + structure.power * group_counts
     degrees_of_freedom = effective_degrees_of_freedom + prior.freedom_kept
     is_proper = structure.wisharts.is_proper(effective_degrees_of_freedom, degrees_of_freedom)
     effective_degrees_of_freedom = np.where(is_proper, effective_degrees_of_freedom, np.nan)
     # The complete second moments, of which all components of the group have the same changes.
     freedom_before = posterior.effective_degrees_of_freedom[group]
-    added = structure.per_group(counts - posterior.counts)[:, group]
+    added = structure.layout.per_group(counts - posterior.counts)[:, group]
     per_identity = freedom_before / structure.power + added
     quadratic = changes[0, structure.n_features :][: structure.n_quadratic]
-    scatter = per_identity[axes] * structure.identity_statistic + structure.quadratic_sums(quadratic.T)
+    scatter = per_identity[axes] * structure.identity_statistic + structure.features.to_sums(quadratic.T)
     for own, shift in zip(mean_precision, shifts, strict=True):
         scatter -= own[axes] * structure.statistic_by_row(shift)
     covariance_cholesky = structure.cholesky(scatter / effective_degrees_of_freedom[axes])

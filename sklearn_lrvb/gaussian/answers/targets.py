@@ -77,7 +77,7 @@ class Means(GaussianTarget):
 
     def response(self, coefficients, units=slice(None)):
         structure = self.posterior.structure
-        covariance_cholesky = structure.per_component(self.posterior.covariance_cholesky)[units]
+        covariance_cholesky = structure.layout.per_component(self.posterior.covariance_cholesky)[units]
         changes = structure.transformed(covariance_cholesky, coefficients)
         return changes.reshape(*changes.shape[:-2], -1)
 
@@ -157,7 +157,8 @@ class Precisions(MatrixTarget):
         return structure.reported(structure.gram(maps))
 
     def response(self, coefficients, units=slice(None)):
-        changes = self.posterior.structure.precision_response(coefficients, self.posterior.whiteners[units])
+        features = self.posterior.structure.features
+        changes = features.precision_response(coefficients, self.posterior.whiteners[units])
         return self.posterior.structure.unique_entries(changes)
 
 
@@ -179,7 +180,7 @@ class Scales(MatrixTarget):
         )
 
     def response(self, coefficients, units=slice(None)):
-        changes = self.posterior.structure.covariance_response(
+        changes = self.posterior.structure.features.covariance_response(
             coefficients, self.posterior.covariance_cholesky[units]
         )
         return self.posterior.structure.unique_entries(changes)
@@ -230,7 +231,7 @@ class Covariances(Scales):
     def coordinates(self, units=slice(None)):
         if not self.follows_tails:
             return super().coordinates(units)
-        blocks = self.posterior.structure.coefficient_blocks
+        blocks = self.posterior.structure.layout.blocks
         quadratic = np.arange(blocks["quadratic"].start, blocks["quadratic"].stop)
         tails = np.resize(np.arange(blocks["tail"].start, blocks["tail"].stop), self.n_units)
         return np.column_stack([quadratic.reshape(self.n_units, -1), tails])[units].ravel()

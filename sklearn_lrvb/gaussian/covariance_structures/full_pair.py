@@ -101,7 +101,7 @@ class FullPair:
     """
 
     def __init__(self, posterior, k, l, quartic):
-        self._slices = [posterior.structure.coefficient_slices(component) for component in (k, l)]
+        self._slices = [posterior.structure.layout.slices_of(component) for component in (k, l)]
         whiteners, centred_means = posterior.whiteners[[k, l]], posterior.centred_means[[k, l]]
         turns, self._whitener = np.linalg.qr(whiteners.reshape(-1, posterior.n_features))
         gaps = centred_means - centred_means[0]

@@ -1,7 +1,6 @@
 """Rows in whitened coordinates, in which log densities are simple, and what E-step and M-step compute there.
 
 A block of rows is represented in the coordinates of the components, or in some that all share
-(`coordinates`). `missing_directions` is what missing values do there. `first_m_step` leads from given
-responsibilities to the posterior at which a fit starts. `far_rows` is for rows whose squared distances
-overflow.
+(`coordinates`, with the first M-step of a fit). `missing_directions` is what missing values do there.
+`far_rows` is for rows whose squared distances overflow.
 """

@@ -8,7 +8,7 @@ A block of rows is whitened before anything is computed from it. Both kinds of c
 * ``moments``: sums of weight times whitened rows, for weights (L, n) of any sign, to be added over blocks,
   and ``in_own_coordinates``: the same sums as `Moments` in the components' own coordinates;
 * ``polynomials``: changes of log densities in the components' own coordinates
-  (`CovarianceStructure.polynomials`) as coefficients of whitened rows, and ``changes``: their values (L, n),
+  (`Features.polynomials`) as coefficients of whitened rows, and ``changes``: their values (L, n),
   up to a term that all labels share; or ``derivatives_by_scale``, where rows have scales u: their derivatives
   in u, (K, n);
 * ``workload``: the size of whitened rows and of the temporary arrays made from them.
@@ -27,14 +27,16 @@ narrower than their average: they are not used there. They are not used either w
 precision and there is a noise component or rows have scales: then |v|^2 is not common to all labels.
 """
 
+import functools
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.sparse import issparse
 
 from sklearn_lrvb.gaussian.e_step.far_rows import of_far_rows
 from sklearn_lrvb.gaussian.e_step.missing_directions import MissingDirections, missing_directions
 from sklearn_lrvb.gaussian.posterior.tails import ScaledWeights, Scales
-from sklearn_lrvb.gaussian.posterior.variational_posterior import Moments
+from sklearn_lrvb.gaussian.posterior.variational_posterior import Moments, VariationalPosterior
 from sklearn_lrvb.mixture.model import Coordinates
 from sklearn_lrvb.rows import Workload
 
@@ -109,7 +111,7 @@ class OwnRows:
         return None if self.directions is None else self.projections(k) - self.spread(k)
 
     def _by_row(self, by_pattern, k):
-        return np.take(by_pattern[self.directions.structure.precision_group(k)], self.pattern, axis=1)
+        return np.take(by_pattern[self.directions.structure.layout.group_of(k)], self.pattern, axis=1)
 
     def selected(self, index):
         """Some of the rows, int array."""
@@ -130,9 +132,9 @@ def _scaled_features(posterior, whitened, k):
     features *= scales.mean[k]
     features[0] = 1.0
     quadratic = features[1 + structure.n_features :][: structure.n_quadratic]
-    quadratic -= structure.quadratic_features(structure.identity_statistic)[:, None]
+    quadratic -= structure.features.from_sums(structure.identity_statistic)[:, None]
     if whitened.directions is not None:
-        quadratic += whitened.projections(k) * structure.feature_scale[:, None]
+        quadratic += whitened.projections(k) * structure.features.scale[:, None]
     if structure.n_tails:
         features[-1] = posterior.tails.expected_feature(scales)[k]
     return features
@@ -141,13 +143,15 @@ def _scaled_features(posterior, whitened, k):
 def feature_slopes(posterior, whitened, k):
     """Derivatives in u of the features' expectations given u, (F, n); 0 for the feature of nu."""
     structure = posterior.structure
-    noise = posterior.known_noise[structure.precision_group(k)]
+    noise = posterior.known_noise[structure.layout.group_of(k)]
     slopes = np.zeros((structure.n_component_features, whitened.n_rows))
     slopes[1 : 1 + structure.n_features] = whitened.values[k]
     quadratic = slopes[1 + structure.n_features :][: structure.n_quadratic]
-    quadratic[...] = structure.quadratic_entries(whitened.values[k], -noise, np.arange(structure.n_quadratic))
+    quadratic[...] = structure.features.some_quadratic(
+        whitened.values[k], -noise, np.arange(structure.n_quadratic)
+    )
     if whitened.directions is not None and posterior.reg_covar:
-        quadratic -= whitened.noise_of_missing_values(k) * structure.feature_scale[:, None]
+        quadratic -= whitened.noise_of_missing_values(k) * structure.features.scale[:, None]
     slopes[1 + structure.n_features + structure.n_quadratic] = 1.0
     return slopes
 
@@ -316,8 +320,8 @@ class OwnCoordinates(Coordinates):
             return np.ones((1, whitened.n_rows))
         if structure.has_scales:
             return _scaled_features(posterior, whitened, k)
-        origin = posterior.second_moment_origin[structure.precision_group(k)]
-        return structure.component_features(whitened.values[k], origin, whitened.spread(k))
+        origin = posterior.second_moment_origin[structure.layout.group_of(k)]
+        return structure.features.of_component(whitened.values[k], origin, whitened.spread(k))
 
     def of_far_rows(self, block, far):
         return of_far_rows(self.posterior, block, far)
@@ -470,7 +474,7 @@ class CommonCoordinates(Coordinates):
         bent = structure.transformed(curvature, self._offsets)
         constant = constant + np.einsum("kp,...kp->...k", self._offsets, bent - slope)
         if structure.has_own_precisions:
-            quadratic = structure.entry_coefficients(curvature)
+            quadratic = structure.features.entry_coefficients(curvature)
         else:  # All components share B.s(v).
             quadratic = np.zeros((*constant.shape, 1))
         of_components = np.concatenate([constant[..., None], slope - 2.0 * bent, quadratic], axis=-1)
@@ -487,3 +491,87 @@ class CommonCoordinates(Coordinates):
     def derivatives_by_scale(self, monomials, polynomials):
         """d (beta . h)/d u of rows that have scales, without the feature of nu: (K, n)."""
         return polynomials[1] @ monomials
+
+
+def posterior_from_responsibilities(rows, prior, responsibilities, factors=None):
+    """M-step from given responsibilities, for the start of a fit.
+
+    It makes two passes over the rows: the first computes the components' means, the second the moments about
+    them, in units of the columns' standard deviations or in the whitened coordinates of given covariances.
+
+    Parameters
+    ----------
+    rows : Rows
+    prior : MixturePrior
+    responsibilities : array or sparse array (n_samples, n_labels), or callable RowBlock -> (n, L)
+        Where there are those of the components alone, no row is of the noise component.
+    factors : array (S, ...) or None, default=None
+        Cholesky factors of covariances that are like those of the rows.
+
+    Returns
+    -------
+    posterior : VariationalPosterior
+
+    Raises
+    ------
+    DegenerateComponentError
+        Where a component is left without a proper posterior.
+    """
+    given, along = (responsibilities, None) if callable(responsibilities) else (None, responsibilities)
+    counts, seen, sums, squares = rows.total(
+        functools.partial(_sums_of_values, prior.structure, given), along=along
+    )
+    centers = np.divide(sums, seen, out=np.zeros_like(sums), where=seen > 0)
+    if factors is None:
+        seen_by_any = np.asarray(rows.seen_weight)
+        scale = np.sqrt(squares / np.where(seen_by_any > 0, seen_by_any, 1.0))
+        if rows.has_missing:
+            # The missing values of a constant column start with this variance, and lose a share
+            # of it in every iteration.
+            scale = np.where(scale > 0, scale, prior.deviations)
+        scale[scale == 0] = 1.0
+        factors = prior.structure.diagonal_factors(scale)
+    of_components, of_noise_component = np.split(counts, [len(centers)])
+    start = VariationalPosterior(
+        prior, of_components, centers, factors, of_noise_component, tails=prior.tails
+    )
+    # Moments about each component's own mean keep their digits, however tight the component will turn out.
+    own_coordinates = OwnCoordinates(start)
+    function = functools.partial(_moments_of_block, own_coordinates, given)
+    moments = rows.total(function, own_coordinates.workload, along=along)
+    if prior.tails is not None:  # All scales start at one, and nu where it is.
+        moments = replace(moments, scale_sums=of_components)
+    return start.m_step(start.with_prior(moments))
+
+
+def _sums_of_values(structure, given, block, along=None):
+    """Sums that lead to the components' means: expected counts, and of the values that are there.
+
+    Returns
+    -------
+    counts : (K,)
+    seen : (K, P), expected numbers of values
+    sums : (K, P), of the values
+    squares : (P,), of all rows' squared values
+    """
+    weights, n_components = _weights(structure, given, block, along), structure.n_components
+    counts, of_components = weights.sum(axis=1), weights[:n_components]
+    if block.missing is None:
+        seen = np.tile(counts[:n_components, None], len(block.rows))
+    else:
+        seen = of_components @ block.seen.T
+    return counts, seen, of_components @ block.rows.T, block.weighted(np.square(block.rows)).sum(axis=1)
+
+
+def _moments_of_block(coordinates, given, block, along=None):
+    return coordinates.moments(
+        coordinates.represented(block), _weights(coordinates.posterior.structure, given, block, along)
+    )
+
+
+def _weights(structure, given, block, along):
+    """Responsibilities of a block's rows, computed or given along with it, as weights: (L, n)."""
+    responsibilities = along if given is None else given(block)
+    dense = responsibilities.toarray() if issparse(responsibilities) else responsibilities
+    weights = block.weighted(np.ascontiguousarray(dense.T, dtype=np.float64))
+    return np.pad(weights, ((0, structure.n_labels - len(weights)), (0, 0)))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from sklearn_lrvb.gaussian.e_step.missing_directions import missing_directions
-from sklearn_lrvb.mixture.responsibilities import normalized
+from sklearn_lrvb.mixture.e_step import normalized
 
 
 def of_far_rows(posterior, block, far):

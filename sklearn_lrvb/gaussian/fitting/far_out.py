@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from sklearn_lrvb.gaussian.e_step.first_m_step import posterior_from_responsibilities
+from sklearn_lrvb.gaussian.e_step.coordinates import posterior_from_responsibilities
 from sklearn_lrvb.gaussian.fitting.core import counts_of
 from sklearn_lrvb.gaussian.fitting.starts import STANDARDIZED_KMEANS, starting_responsibilities
 

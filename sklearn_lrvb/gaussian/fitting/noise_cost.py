@@ -107,7 +107,8 @@ def costly_noise(rows, posterior):
     """
     prior, structure = posterior.prior, posterior.structure
     freedom = posterior.effective_degrees_of_freedom[:, None]
-    noise = prior.reg_covar * structure.power * structure.per_group(posterior.mean_counts)[:, None] / freedom
+    mean_counts = structure.layout.per_group(posterior.mean_counts)[:, None]
+    noise = prior.reg_covar * structure.power * mean_counts / freedom
     variances = np.square(structure.deviations(posterior.covariance_cholesky))  # (S, P or 1)
     prior_variances = structure.diagonal(np.atleast_1d(prior.covariance)) / freedom
     units = rows.variances if variances.shape[1] > 1 else rows.variances.mean(keepdims=True)

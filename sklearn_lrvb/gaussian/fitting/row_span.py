@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import eigh, lapack, qr
 
-from sklearn_lrvb.gaussian.e_step.first_m_step import posterior_from_responsibilities
+from sklearn_lrvb.gaussian.e_step.coordinates import posterior_from_responsibilities
 from sklearn_lrvb.gaussian.posterior.mixture_prior import Complement, MixturePrior
 from sklearn_lrvb.mixture.ascent import Ascent
 from sklearn_lrvb.mixture.e_step import e_step

@@ -11,8 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sklearn_lrvb.gaussian.e_step.coordinates import OwnCoordinates
-from sklearn_lrvb.gaussian.e_step.first_m_step import posterior_from_responsibilities
+from sklearn_lrvb.gaussian.e_step.coordinates import OwnCoordinates, posterior_from_responsibilities
 from sklearn_lrvb.gaussian.posterior.variational_posterior import VariationalPosterior
 from sklearn_lrvb.mixture.e_step import e_step
 from sklearn_lrvb.mixture.model import SplitProposals

@@ -14,7 +14,7 @@ from itertools import chain, cycle, islice
 import numpy as np
 from sklearn.cluster import kmeans_plusplus
 
-from sklearn_lrvb.mixture.starts import k_means, nearest_centers
+from sklearn_lrvb.mixture.multi_start import k_means, nearest_centers
 
 # Largest number of rows that starts are made from: more rows would change the centers of k-means less than
 # the first iteration does.

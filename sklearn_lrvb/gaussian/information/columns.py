@@ -15,7 +15,7 @@ from sklearn_lrvb.gaussian.e_step.coordinates import OwnCoordinates
 from sklearn_lrvb.gaussian.information.missing_information import information_of_rows
 from sklearn_lrvb.gaussian.information.missing_value_information import MissingValueScaleInformation
 from sklearn_lrvb.linear_response.solvers import REMAINING
-from sklearn_lrvb.mixture.responsibilities import NEGLIGIBLE_INFORMATION, complements, expect
+from sklearn_lrvb.mixture.e_step import NEGLIGIBLE_INFORMATION, complements, expect
 from sklearn_lrvb.rows import added, batches, slices
 
 # Rows of the kernel that are formed at once: enough for a fast product, and few enough to stay in cache.
@@ -65,7 +65,7 @@ class RowColumns:
         first = np.cumsum([0, *(part.shape[2] for part in whitened[:-1])])
         shares = None
         if rows.has_missing:
-            spread, shares = np.concatenate(spread, axis=2), np.ones(posterior.structure.n_coefficients)
+            spread, shares = np.concatenate(spread, axis=2), np.ones(posterior.n_coefficients)
             if missing_values:
                 information = MissingValueScaleInformation(posterior.structure)
                 taken = information.diagonal(functools.reduce(added, sums))[posterior.n_labels :]
@@ -104,8 +104,8 @@ class RowColumns:
     def product(self, weights):
         """B weights: (m, c) -> (D, c)."""
         structure = self._posterior.structure
-        product = np.zeros((structure.n_coefficients, weights.shape[1]))
-        for k, own in enumerate(structure.coefficients_of_labels):
+        product = np.zeros((structure.layout.n_coefficients, weights.shape[1]))
+        for k, own in enumerate(structure.layout.of_labels):
             by_row = self._rows_of_columns[k] @ weights
             parts = (features @ by_row[some] for some, features in self._features(k))
             product[own] += functools.reduce(np.add, parts)
@@ -115,7 +115,7 @@ class RowColumns:
         """B' array: (D, c) -> (m, c)."""
         product = np.zeros((len(self), array.shape[1]))
         for k, rows_of_columns in enumerate(self._rows_of_columns):
-            own = array[self._posterior.structure.coefficients_of_labels[k]]
+            own = array[self._posterior.structure.layout.of_labels[k]]
             by_row = np.concatenate([features.T @ own for _, features in self._features(k)])
             product += rows_of_columns.T @ by_row
         return product
@@ -145,10 +145,10 @@ class RowColumns:
             return np.ones((1, self._whitened[0][0, some].size))
         spread = None if self._spread is None else self._spread[k][:, some]
         rows = self._whitened[k][:, some]
-        return self._posterior.structure.component_features(rows, self._origin(k), spread)
+        return self._posterior.structure.features.of_component(rows, self._origin(k), spread)
 
     def _origin(self, k):
-        return self._posterior.second_moment_origin[self._posterior.structure.precision_group(k)]
+        return self._posterior.second_moment_origin[self._posterior.structure.layout.group_of(k)]
 
     # Products with R.
 
@@ -166,7 +166,7 @@ class RowColumns:
             root = np.sqrt(self._variances)[:, None] * self._columns[structure.n_labels :]
             return kernel + root.T @ root
         for k in range(structure.n_components):
-            for l in structure.components_sharing_precision(k):
+            for l in structure.layout.members(structure.layout.group_of(k)):
                 used, others = (np.flatnonzero(self.weights[component]) for component in (k, l))
                 rows = self._whitened[k][:, self._row[used]]
                 other_rows = self._whitened[l][:, self._row[others]]
@@ -181,18 +181,18 @@ class RowColumns:
     def _columns(self):
         """B, (D, m), of structures with few features."""
         structure = self._posterior.structure
-        columns = np.zeros((structure.n_coefficients, len(self)))
+        columns = np.zeros((structure.layout.n_coefficients, len(self)))
         for k, rows_of_columns in enumerate(self._rows_of_columns):
             own = self._features_of(k, slice(None)) @ rows_of_columns
-            columns[structure.coefficients_of_labels[k]] += own
+            columns[structure.layout.of_labels[k]] += own
         return columns
 
     def _feature_products(self, k, l, rows, others):
         """h_k' R h_l without the intercepts, of two components of one group: (P, n), (P, m) -> (n, m)."""
         posterior, structure = self._posterior, self._posterior.structure
         inner_products = rows.T @ others
-        products = structure.quadratic_kernel(rows, others, inner_products, self._origin(k))
-        group = structure.precision_group(k)
+        products = structure.features.kernel(rows, others, inner_products, self._origin(k))
+        group = structure.layout.group_of(k)
         products *= structure.power / posterior.effective_degrees_of_freedom[group]
         if k == l:
             inner_products /= posterior.mean_precision[k]
@@ -208,7 +208,8 @@ class RowColumns:
         responses = np.repeat((root[k] @ (root.T @ self.weights))[:, None], whitened.shape[1], axis=1)
         if k == self._posterior.n_components:
             return responses
-        for l in self._posterior.structure.components_sharing_precision(k):
+        layout = self._posterior.structure.layout
+        for l in layout.members(layout.group_of(k)):
             products = self._feature_products(k, l, whitened, self._whitened[l])
             responses += self.weights[l][:, None] * products.T[self._row]
         return responses
@@ -223,15 +224,15 @@ class RowColumns:
         if not structure.is_matrix:
             responses[:, others] = self._columns[index[others]].T
         else:  # A few of the many features of a component.
-            blocks = structure.coefficient_blocks
+            blocks = structure.layout.blocks
             group_of_entry, entry = np.divmod(index - blocks["quadratic"].start, structure.n_quadratic)
             component, feature = np.divmod(index - blocks["linear"].start, structure.n_features)
             for k, weights in enumerate(self.weights[: structure.n_components]):
                 rows = self._whitened[k][:, self._row]
                 linear = np.flatnonzero(component == k)
                 responses[:, linear] += (rows[feature[linear]] * weights).T
-                quadratic = np.flatnonzero(group_of_entry == structure.precision_group(k))
-                entries = structure.quadratic_entries(rows, self._origin(k), entry[quadratic])
+                quadratic = np.flatnonzero(group_of_entry == structure.layout.group_of(k))
+                entries = structure.features.some_quadratic(rows, self._origin(k), entry[quadratic])
                 responses[:, quadratic] += (entries * weights).T
         responses[:, others] *= self._variances[index[others] - n_labels]
         return responses

@@ -42,7 +42,7 @@ from sklearn_lrvb.gaussian.information.missing_value_information import (
     MissingValueScaleInformation,
 )
 from sklearn_lrvb.gaussian.posterior.tails import ScaledWeights
-from sklearn_lrvb.mixture.responsibilities import NEGLIGIBLE_INFORMATION, centred_on_average, expect
+from sklearn_lrvb.mixture.e_step import NEGLIGIBLE_INFORMATION, centred_on_average, expect
 from sklearn_lrvb.rows import Workload
 
 # As a product.
@@ -81,7 +81,7 @@ class ChangesOfRows:
     """
 
     def __init__(self, coordinates, posterior, coefficients):
-        polynomials = posterior.structure.polynomials(coefficients, posterior.second_moment_origin)
+        polynomials = posterior.structure.features.polynomials(coefficients, posterior.second_moment_origin)
         self._coordinates, self._polynomials = coordinates, coordinates.polynomials(*polynomials)
 
     def moments(self, expectation, counted, missing_values):
@@ -114,7 +114,7 @@ class ChangesOfScaledRows(ChangesOfRows):
     def __init__(self, coordinates, posterior, coefficients):
         super().__init__(coordinates, posterior, coefficients)
         structure, self._tails = posterior.structure, posterior.tails
-        of_tails = coefficients[structure.coefficient_blocks["tail"]]
+        of_tails = coefficients[structure.layout.blocks["tail"]]
         self._of_tails = np.broadcast_to(of_tails, structure.n_components)[:, None] if of_tails.size else None
 
     def _changes_of_weights(self, expectation, counted):
@@ -203,11 +203,11 @@ def _maps_from_monomials(coordinates, posterior):
     """The maps from the monomials of every label to the features, (D, L J)."""
     structure = posterior.structure
     # The rows of the maps, one of the F coefficients at a time, set to one in all components at once.
-    index, components = structure.coefficient_index.T, np.arange(structure.n_components)
-    units = np.zeros((len(index), structure.n_coefficients))
+    index, components = structure.layout.of_components.T, np.arange(structure.n_components)
+    units = np.zeros((len(index), structure.layout.n_coefficients))
     units[np.arange(len(index))[:, None], index] = 1.0
-    features = coordinates.polynomials(*structure.polynomials(units, posterior.second_moment_origin))
-    maps = np.zeros((structure.n_coefficients, structure.n_labels, structure.n_monomials))
+    features = coordinates.polynomials(*structure.features.polynomials(units, posterior.second_moment_origin))
+    maps = np.zeros((structure.layout.n_coefficients, structure.n_labels, structure.n_monomials))
     maps[index, components] = features[:, components]
     # The feature of the noise component is 1, the first monomial, and its coefficient has the label's number.
     noise_component = np.arange(structure.n_components, structure.n_labels)
@@ -223,14 +223,14 @@ def from_own_coordinates(rows, posterior, missing_values=True, pairs=()):
         None if not rows.has_missing else Workload(posterior.centred_means.size, structure.size_of_pattern)
     )
     labels, of_pairs, noise_component, scales, of_missing_values = rows.total(sums.of_block, large)
-    missing = np.zeros(2 * (structure.n_coefficients,))
+    missing = np.zeros(2 * (structure.layout.n_coefficients,))
     if labels is not None:
         if structure.has_own_precisions:
             _add_blocks(missing, structure, labels)
         else:
             missing += labels
     if scales is not None:
-        for index, own in zip(structure.coefficient_index, scales, strict=True):
+        for index, own in zip(structure.layout.of_components, scales, strict=True):
             missing[np.ix_(index, index)] += own
     if noise_component is not None:
         _add_noise_component(missing, structure, noise_component)
@@ -246,13 +246,13 @@ def from_own_coordinates(rows, posterior, missing_values=True, pairs=()):
 def _add_blocks(missing, structure, blocks):
     """Write the blocks of components into G where it is zero: (K, K, F, F)."""
     by_feature = blocks.swapaxes(1, 2)  # (K, F, K, F)
-    places = structure.feature_places
+    places = structure.layout.feature_places
     for own, rows in places:
         for other, columns in places:
             size = rows.stop - rows.start, columns.stop - columns.start
             missing[rows, columns] = by_feature[:, own, :, other].reshape(size)
     if structure.n_tails == 1:  # All components share this coefficient.
-        index, tail = structure.coefficient_index, structure.n_coefficients - 1
+        index, tail = structure.layout.of_components, structure.layout.n_coefficients - 1
         of_tail = blocks[..., -1].sum(axis=1)
         missing[index, tail] = missing[tail, index] = of_tail
         missing[tail, tail] = of_tail[:, -1].sum()
@@ -261,7 +261,7 @@ def _add_blocks(missing, structure, blocks):
 def _add_noise_component(missing, structure, sums):
     """Add to G what is lost because rows may be of the noise component: (K, F, F), of products h_k h_k'."""
     noise_component = structure.n_components
-    for index, own in zip(structure.coefficient_index, sums, strict=True):
+    for index, own in zip(structure.layout.of_components, sums, strict=True):
         # The features of component k less the only one of the noise component, which is 1.
         missing[np.ix_(index, index)] += own
         missing[index, noise_component] -= own[0]
@@ -389,7 +389,7 @@ class _SumsInOwnCoordinates:
     def _by_differences(self, whitened, pairs):
         """G, (D, D), of some rows by pairs of components, which share coefficients."""
         structure = self._posterior.structure
-        index, missing = structure.coefficient_index, np.zeros(2 * (structure.n_coefficients,))
+        index, missing = structure.layout.of_components, np.zeros(2 * (structure.layout.n_coefficients,))
         is_shared = (index == index[0]).all(axis=0)
         for k, l, some, weights in pairs:
             rows = whitened.selected(some)
@@ -410,14 +410,13 @@ def information_of_rows(posterior, whitened):
     whitened : OwnRows
     """
     structure, squared = posterior.structure, whitened.squares()
-    origin_norm = structure.norm(posterior.second_moment_origin)[:, None]
+    origin_norm = _norms(structure, posterior.second_moment_origin)
     intercepts = np.square(posterior.intercept_root).sum(axis=1)[:, None]
     scale, of_scales = 1.0, 0.0
     if whitened.scales is not None:
         scale = np.maximum(whitened.scales.mean, 1.0)
-        origin_norm = structure.norm(posterior.known_noise)[:, None] + structure.norm(
-            structure.identity_statistic
-        )
+        origin_norm = _norms(structure, posterior.known_noise)
+        origin_norm = origin_norm + _norms(structure, structure.identity_statistic[None])
         of_scales = 0.5 * structure.n_dimensions * np.square(scale / posterior.mean_precision[:, None])
         if structure.n_tails:
             of_feature = np.square(posterior.tails.expected_feature(whitened.scales))
@@ -430,3 +429,8 @@ def information_of_rows(posterior, whitened):
     )
     shape = posterior.n_labels - len(squared), squared.shape[1]
     return np.concatenate([of_components, np.broadcast_to(intercepts[len(squared) :], shape)])
+
+
+def _norms(structure, statistics):
+    """Frobenius norms: (S, ...) -> (S, 1)."""
+    return np.linalg.norm(structure.flattened(statistics), axis=-1, keepdims=True)

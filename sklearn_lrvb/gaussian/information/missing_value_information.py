@@ -48,7 +48,7 @@ class MissingValueMatrixInformation:
         curved = np.empty((len(directions.projections), n_entries, n_entries))
         for group, turns in enumerate(directions.projections):  # (Q, g)
             twice = np.zeros_like(turns)
-            for k in structure.components_sharing_precision(group):
+            for k in structure.layout.members(group):
                 rows = whitened.values[k]
                 np.matmul(turns, missing.sums(scaled[k]), out=linear[k])
                 np.matmul(turns, missing.sums(rows * scaled[k]).T, out=mixed[k])
@@ -65,9 +65,9 @@ class MissingValueMatrixInformation:
         scale = structure.entry_weights / np.sqrt(8.0)
         rows, columns = self._row, self._column
         for group, curved in enumerate(sums[2]):
-            for k in structure.components_sharing_precision(group):
+            for k in structure.layout.members(group):
                 linear, mixed = sums[0][k], sums[1][k]
-                _, own, quadratic = structure.coefficient_slices(k)
+                _, own, quadratic = structure.layout.slices_of(k)
                 missing[own, own] += linear[position]
                 crossed = mixed[position[:, rows], columns] + mixed[position[:, columns], rows]
                 crossed *= 2.0 * scale
@@ -106,9 +106,9 @@ class MissingValueScaleInformation:
 
     def diagonal(self, sums):
         """The diagonal of it, (D,), given the sums over all blocks; None for no rows with missing values."""
-        diagonal = np.zeros(self._structure.n_coefficients)
+        diagonal = np.zeros(self._structure.layout.n_coefficients)
         for k, (linear, quadratic) in enumerate(zip(*sums or ((), ()), strict=True)):
-            _, own, of_group = self._structure.coefficient_slices(k)
+            _, own, of_group = self._structure.layout.slices_of(k)
             diagonal[own] += linear
             diagonal[of_group] += quadratic
         return diagonal

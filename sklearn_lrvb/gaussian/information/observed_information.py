@@ -134,7 +134,7 @@ def _costs_of_matrix(rows, structure, n_pair_rows, passes):
         size = structure.n_labels * structure.n_monomials
         per_row = 2 * _SLOWDOWN_OF_MONOMIALS * size**2 + _FLOPS_TO_COUNT_A_MONOMIAL * size
         maps = _FLOPS_PER_MAP + _FLOPS_TO_MAP_A_MONOMIAL * n_component_features * size
-        maps += 2 * structure.n_coefficients * size * (structure.n_coefficients + size)
+        maps += 2 * structure.layout.n_coefficients * size * (structure.layout.n_coefficients + size)
         costs[from_monomials] = in_cheaper + rows.n_samples * per_row + maps
     return costs
 
@@ -211,9 +211,9 @@ class GaussianInformation(MixtureInformation):
         passes = _pass_costs(rows, structure)
         of_matrix = min(_costs_of_matrix(rows, structure, result.n_ambiguous_pairs, passes).values())
         return SolverCosts(
-            n_coefficients=structure.n_coefficients,
+            n_coefficients=structure.layout.n_coefficients,
             n_columns=n_columns,
-            gram=of_matrix + _FLOPS_PER_ENTRY * structure.n_coefficients**2 + _FLOPS_PER_MATRIX,
+            gram=of_matrix + _FLOPS_PER_ENTRY * structure.layout.n_coefficients**2 + _FLOPS_PER_MATRIX,
             kernel=kernel + passes[0],
             product=_PASSES_PER_PRODUCT * passes[1],
             iteration=passes[1] + _FLOPS_PER_M_STEP,

@@ -40,5 +40,5 @@ def singular_covariance_message(group, counts, prior):
 def _owner(group, counts, structure):
     """The components of a precision group in words, with their expected count."""
     owner = f"component {group}" if structure.has_own_precisions else "all components together"
-    count = structure.per_group(counts)[group]
+    count = structure.layout.per_group(counts)[group]
     return f"{owner} (expected count {count:.3g}, {structure.n_dimensions} features)"

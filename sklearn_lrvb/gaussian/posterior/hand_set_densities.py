@@ -49,7 +49,7 @@ class HandSetDensities:
     def __post_init__(self):
         structure, whiteners = self.structure, self.whiteners
         self.n_components, self.n_features = self.centred_means.shape
-        self.n_labels, self.block_shapes = structure.n_labels, structure.block_shapes
+        self.n_labels, self.block_shapes = structure.n_labels, structure.layout.block_shapes
         self.expectations = Expectations.of(
             self,
             self.log_weights,

@@ -199,13 +199,13 @@ class VariationalPosterior:
         self.model, self.structure, self.reg_covar = prior.model, structure, prior.reg_covar
         self.noise_component, self.has_scales = prior.noise_component, self.tails is not None
         self.n_components, self.n_features = self.centred_means.shape
-        self.n_labels, self.n_coefficients = structure.n_labels, structure.n_coefficients
-        self.coefficient_blocks, self.block_shapes = structure.coefficient_blocks, structure.block_shapes
+        self.n_labels, self.n_coefficients = structure.n_labels, structure.layout.n_coefficients
+        self.coefficient_blocks, self.block_shapes = structure.layout.blocks, structure.layout.block_shapes
         self.label_counts = self.counts
         if structure.has_noise_component:
             self.label_counts = np.concatenate([self.counts, self.noise_component_counts])
         self.mean_precision = prior.mean_precision + self.mean_counts
-        self.group_counts = structure.per_group(self.counts)
+        self.group_counts = structure.layout.per_group(self.counts)
         self.effective_degrees_of_freedom = prior.degrees_of_freedom + structure.power * self.group_counts
         self.degrees_of_freedom = self.effective_degrees_of_freedom + prior.freedom_kept
         self.whiteners = structure.whiteners(self.covariance_cholesky)
@@ -223,7 +223,7 @@ class VariationalPosterior:
     @property
     def coefficients_of_labels(self):
         """Coordinates of every label's coefficients, a list of L int arrays."""
-        return self.structure.coefficients_of_labels
+        return self.structure.layout.of_labels
 
     @property
     def mean_counts(self):
@@ -247,7 +247,7 @@ class VariationalPosterior:
     def units_of_columns(self):
         """Standard deviations of the features about the origin, (P,), by which rows are compared."""
         counts = self.counts[:, None]
-        deviations = self.structure.per_component(self.structure.deviations(self.covariance_cholesky))
+        deviations = self.structure.layout.per_component(self.structure.deviations(self.covariance_cholesky))
         squares = np.square(deviations) + np.square(self.centred_means)
         return np.sqrt((counts * squares).sum(axis=0) / counts.sum())
 
@@ -324,7 +324,7 @@ class VariationalPosterior:
 
     def n_coefficients_with(self, n_components):
         """D of a mixture of so many components of the same type, an int."""
-        return self.structure.resized(n_components).n_coefficients
+        return self.structure.resized(n_components).layout.n_coefficients
 
     @property
     def is_exact_alone(self):
@@ -354,7 +354,7 @@ class VariationalPosterior:
     def intercept_excess(self):
         """C, the contribution of log|Lambda| and tau_k to the covariance of the intercepts, (L, L)."""
         structure = self.structure
-        excess = structure.between_components(self._excess_of_groups)
+        excess = structure.layout.between_components(self._excess_of_groups)
         if not structure.has_scales:  # There it is the variance of the scales' coefficients.
             of_means = 0.5 * structure.n_dimensions / np.square(self.mean_precision)
             excess.flat[:: self.n_components + 1] += of_means
@@ -378,7 +378,7 @@ class VariationalPosterior:
 
     def complete_information(self, quadratic_information):
         """Diagonal of R^-1 after the intercepts, given the precision groups' information (S,): (D - L,)."""
-        diagonal = self.structure.complete_information(self.mean_precision, quadratic_information)
+        diagonal = self.structure.features.complete_information(self.mean_precision, quadratic_information)
         if not self.structure.n_tails:
             return diagonal
         return np.concatenate([diagonal, self.tails.information(self.counts)])
@@ -392,7 +392,7 @@ class VariationalPosterior:
 
     def with_known_noise(self, moments):
         """Moments of rows, completed by the known noise on x."""
-        n_rows = self.structure.per_group(moments.mean_counts(self.n_components))
+        n_rows = self.structure.layout.per_group(moments.mean_counts(self.n_components))
         second = moments.second + n_rows[self.structure.statistic_axes] * self.known_noise
         return Moments(moments.counts, moments.first, second, moments.scale_sums, moments.log_scale_sums)
 
@@ -441,7 +441,7 @@ class VariationalPosterior:
             _require(has_rows, empty_component_message, counts, prior)
         if moments.log_scale_sums is not None:
             tails = tails.updated(counts, moments.log_scale_sums)
-        freedom = prior.degrees_of_freedom + structure.power * structure.per_group(counts)
+        freedom = prior.degrees_of_freedom + structure.power * structure.layout.per_group(counts)
         if prior.flat:
             is_proper = structure.wisharts.is_proper(freedom, freedom + prior.freedom_kept)
             _require(is_proper, improper_precision_message, counts, prior)
@@ -470,11 +470,11 @@ class VariationalPosterior:
         """Sums of the features over rows, from their moments without noise and prior: (D,)."""
         structure = self.structure
         if self.tails is None:
-            return structure.feature_moments(
+            return structure.features.from_moments(
                 moments.counts, moments.first, moments.second, self.second_moment_origin
             )
         of_tails = self.tails.feature_sums(moments.counts[: self.n_components], moments.log_scale_sums)
-        return structure.feature_moments(
+        return structure.features.from_moments(
             moments.counts,
             moments.first,
             self.with_known_noise(moments).second,
@@ -492,7 +492,7 @@ class VariationalPosterior:
             of_components = moments.counts[: self.n_components]
             of_tails = self.tails.feature_sums(of_components, moments.log_scale_sums)
             of_scales = moments.scale_sums - self.scale_sums, of_tails - self.tails.feature_sums_of_q()
-        return structure.feature_moments(
+        return structure.features.from_moments(
             counts, moments.first, second, structure.identity_statistic, *of_scales
         )
 
@@ -519,7 +519,7 @@ class VariationalPosterior:
         """
         structure = self.structure
         own = self.effective_degrees_of_freedom[structure.statistic_axes] * structure.identity
-        counts, first, second, of_scales, of_tails = structure.moments(change)
+        counts, first, second, of_scales, of_tails = structure.features.to_moments(change)
         moments = Moments(np.maximum(self.label_counts + counts, 0.0), first, own + second)
         if self.tails is not None:
             of_components = moments.counts[: self.n_components]
@@ -533,7 +533,7 @@ class VariationalPosterior:
         structure, freedom = self.structure, self.effective_degrees_of_freedom
         counts = moments.counts - self.label_counts
         scales = counts[: self.n_components]
-        of_groups = structure.per_group(scales)
+        of_groups = structure.layout.per_group(scales)
         expected = (freedom + structure.power * of_groups)[structure.statistic_axes] * structure.identity
         second = (moments.second - expected).reshape(len(freedom), -1)
         square = self.prior.weights.variance_of_log(self.label_counts, counts)

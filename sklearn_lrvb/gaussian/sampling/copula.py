@@ -87,7 +87,7 @@ class GaussianCopula:
         self.n_normals = posterior.n_coefficients + self._n_breaks
         # J' = (V_pi + C)^-1 Cov(log pi, l), (L, B).
         self._logit_jacobian = posterior.count_response(self._logit_covariance).T
-        tails, blocks = posterior.tails, self._structure.coefficient_blocks
+        tails, blocks = posterior.tails, self._structure.layout.blocks
         self._fitted_log_tails = np.zeros(0) if tails is None else np.log(tails.fitted)
         # Coordinates of the coefficients that are responses: all but those of intercepts and scales.
         is_response = np.ones(posterior.n_coefficients, dtype=bool)
@@ -121,15 +121,16 @@ class GaussianCopula:
         """The responses of some draws, the inverse of `draws`: (n, n_responses)."""
         logits = self.breaks.normals(draws.log_stick, draws.log_rest)
         quadratic = -self._structure.entries(self._random_factors.changes(draws.factors))
-        quadratic /= self._structure.own_precision_scale
+        quadratic /= self._structure.features.precision_scale
         return _joined(logits, draws.scaled_means, quadratic, draws.log_tails - self._fitted_log_tails)
 
     def _split(self, responses):
         """Logits (n, B), scaled means (n, K, P), changes of precisions (n, S, ...) and of log nu (n, ...)."""
         structure = self._structure
-        _, linear, quadratic = structure.split(self._coefficients(responses))
+        _, linear, quadratic = structure.layout.split(self._coefficients(responses))
         log_tails = responses[:, responses.shape[1] - structure.n_tails :]
-        return responses[:, : self._n_breaks], linear, structure.own_precision_response(quadratic), log_tails
+        precisions = structure.features.own_precision_response(quadratic)
+        return responses[:, : self._n_breaks], linear, precisions, log_tails
 
     def _coefficients(self, responses):
         """The coefficients that are responses, and zeros for the others: (n, n_responses) -> (n, D)."""
@@ -167,7 +168,7 @@ class GaussianCopula:
         relative = np.sqrt(variance(variances, self._information)[diagonal])
         relative /= variances.flat_value()[diagonal]
         return structure.random_factors_type(
-            np.abs(structure.own_precision_response(deviations)),
+            np.abs(structure.features.own_precision_response(deviations)),
             self._posterior.effective_degrees_of_freedom,
             np.square(relative).reshape(structure.n_groups, -1),
         )
@@ -196,7 +197,7 @@ class GaussianCopula:
     def log_derivatives(self, responses, draws):
         """log|d theta / d g|, (n,)."""
         logits, _, changes, _ = self._split(responses)
-        log_scale = self._structure.n_groups * np.log(self._structure.own_precision_scale).sum()
+        log_scale = self._structure.n_groups * np.log(self._structure.features.precision_scale).sum()
         by_break = self.breaks.log_derivatives(logits, draws.log_stick, draws.log_rest)
         return log_scale + by_break.sum(axis=1) + self._random_factors.log_derivatives(changes, draws.factors)
 
@@ -208,7 +209,7 @@ class GaussianCopula:
             logits, draws.log_stick, draws.log_rest, slopes.log_stick, slopes.log_rest
         )
         by_change = self._random_factors.slopes(changes, draws.factors, slopes.factors)
-        by_quadratic = -structure.own_precision_scale * structure.entries(by_change)
+        by_quadratic = -structure.features.precision_scale * structure.entries(by_change)
         return _joined(by_break, slopes.scaled_means, by_quadratic, slopes.log_tails)
 
     def first_order_changes(self, name, responses):

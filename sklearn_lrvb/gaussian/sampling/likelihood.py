@@ -161,7 +161,7 @@ def _half_squares(posterior, draws):
     own_coefficients = coefficients[:, : structure.n_components]
     own_coefficients[..., 0] = -0.5 * squares
     own_coefficients[..., 1:quadratic] = structure.transformed(draws.factors, scaled_means)
-    own_coefficients[..., quadratic:] = structure.entry_coefficients(-0.5 * precisions)
+    own_coefficients[..., quadratic:] = structure.features.entry_coefficients(-0.5 * precisions)
     return np.ascontiguousarray(coefficients.swapaxes(0, 1))
 
 

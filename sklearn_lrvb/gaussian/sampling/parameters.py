@@ -174,7 +174,7 @@ class GaussianParameters(DrawnParameters):
         prior, moments = posterior.prior, complete_moments(posterior, sums)
         counts = moments.counts[:, : structure.n_components]
         # kappa, the exponent of |L|: that of the rows, and that of the prior with what a density in u adds.
-        exponents = structure.power * structure.per_group(counts)
+        exponents = structure.power * structure.layout.per_group(counts)
         if prior.flat:
             exponents = exponents - structure.power * structure.wisharts.n_means
         else:
@@ -212,7 +212,7 @@ class GaussianParameters(DrawnParameters):
         log_determinants = structure.log_determinants(draws.factors)  # of T
         frame_determinants = structure.log_determinants(posterior.covariance_cholesky)  # of (W' W)^-1
         if prior.flat:
-            n_means = structure.per_group(np.ones(n_components))
+            n_means = structure.layout.per_group(np.ones(n_components))
             change = 0.5 * n_means * (frame_determinants - log_determinants)
             return log_density + change.sum(axis=1) + log_derivative_of_precisions(posterior)
         # The means given the precisions, as a density of u.
@@ -257,7 +257,7 @@ class GaussianParameters(DrawnParameters):
         mean_precision = prior.mean_precision + moments.mean_counts(structure.n_components)
         means = moments.first / mean_precision[..., None]
         scatter = moments.second - structure.outer_products(moments.first, means)
-        freedom = prior.degrees_of_freedom + structure.power * structure.per_group(counts)
+        freedom = prior.degrees_of_freedom + structure.power * structure.layout.per_group(counts)
         factors = structure.random_factors_type.wishart(generator, freedom, scatter)
         scaled_means = structure.transformed(structure.transposed(factors), means)
         scaled_means += generator.standard_normal(means.shape) / np.sqrt(mean_precision)[..., None]
@@ -286,7 +286,7 @@ class GaussianParameters(DrawnParameters):
         divergences = np.empty((len(roots), structure.n_components, structure.n_components))
         log_determinants = structure.log_determinants(self.posterior.covariance_cholesky)  # Of covariances.
         log_determinants = log_determinants - structure.log_determinants(self.draws.factors)
-        fitted = structure.per_component(structure.log_determinants(posterior.covariance_cholesky))
+        fitted = structure.layout.per_component(structure.log_determinants(posterior.covariance_cholesky))
         for k in range(structure.n_components):
             traces = np.square(_roots_in_coordinates(posterior, roots, k)).sum(axis=self._entry_axes)
             gaps = structure.transformed(roots, means - posterior.centred_means[k])
@@ -323,5 +323,5 @@ def log_derivative_of_precisions(posterior):
 
 def _roots_in_coordinates(posterior, roots, k):
     """V W_k^-1, (n, S, ...)."""
-    group = posterior.structure.precision_group(k)
+    group = posterior.structure.layout.group_of(k)
     return posterior.structure.composed(roots, posterior.covariance_cholesky[[group]])

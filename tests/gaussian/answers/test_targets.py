@@ -65,7 +65,7 @@ class LogDeterminants(GaussianTarget):
     def response(self, coefficients, units=slice(None)):
         structure = self.posterior.structure
         axes = tuple(range(-structure.identity.ndim, 0))
-        changes = structure.own_precision_response(coefficients) * structure.identity
+        changes = structure.features.own_precision_response(coefficients) * structure.identity
         return -structure.power * changes.sum(axis=axes)
 
 
@@ -112,7 +112,7 @@ def covariance_of_coefficients(information):
 
 def jacobian(target):
     """J as a matrix, (d, D)."""
-    return target.responses(np.eye(target.posterior.structure.n_coefficients)).T
+    return target.responses(np.eye(target.posterior.structure.layout.n_coefficients)).T
 
 
 # Derivatives.
@@ -157,7 +157,7 @@ def test_transposed_responses_are_the_transpose(model, monkeypatch):
 @catalogue
 def test_responses_of_some_units_are_those_of_all(model):
     made, posterior = at_fit(fitted(model))
-    rows = np.random.default_rng(2).normal(size=(3, posterior.structure.n_coefficients))
+    rows = np.random.default_rng(2).normal(size=(3, posterior.structure.layout.n_coefficients))
     for target in made:
         parts = [
             target.unit_responses(rows[:, target.coordinates(units)], units)
@@ -353,8 +353,8 @@ def test_theta_has_one_order(model):
     assert tuple(names) == PARAMETERS + ("log_tails",) * ("log_tails" in targets_of(estimator))
     coordinates = np.concatenate([target.coordinates() for target in theta])
     structure = posterior_of(estimator).structure
-    others = structure.coefficient_blocks["scale"]  # Coefficients that belong to no parameter.
-    np.testing.assert_array_equal(coordinates, np.delete(np.arange(structure.n_coefficients), others))
+    others = structure.layout.blocks["scale"]  # Coefficients that belong to no parameter.
+    np.testing.assert_array_equal(coordinates, np.delete(np.arange(structure.layout.n_coefficients), others))
     labels = [label for target in theta for label in target.labels(NAMES)]
     np.testing.assert_array_equal(estimator.posterior_names_, labels)
     means = np.concatenate([target.flat_value() for target in theta])

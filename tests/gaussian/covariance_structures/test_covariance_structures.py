@@ -26,9 +26,11 @@ def structure_of(covariance_type, n_components=K, n_features=P):
 @every_type
 def test_moments_undo_feature_moments(covariance_type, rng):
     structure = structure_of(covariance_type)
-    beta = rng.normal(size=structure.n_coefficients)
+    beta = rng.normal(size=structure.layout.n_coefficients)
     np.testing.assert_allclose(
-        structure.feature_moments(*structure.moments(beta)[:3], structure.identity_statistic),
+        structure.features.from_moments(
+            *structure.features.to_moments(beta)[:3], structure.identity_statistic
+        ),
         beta,
         rtol=1e-13,
         atol=1e-14,
@@ -42,13 +44,13 @@ def test_polynomials_and_feature_moments_are_transposes(covariance_type, rng):
     whitened, weights = rng.normal(size=(K, P, 20)), rng.normal(size=(K, 20))
     factors = structure.diagonal_factors(rng.uniform(0.5, 2.0, size=P))
     origin = structure.identity_statistic - 0.07 * structure.power * structure.gram(factors)
-    beta = rng.normal(size=structure.n_coefficients)
-    constant, linear, curvature = structure.polynomials(beta, origin)
+    beta = rng.normal(size=structure.layout.n_coefficients)
+    constant, linear, curvature = structure.features.polynomials(beta, origin)
     values = constant[:, None] + np.einsum("kp,kpn->kn", linear, whitened)
     values += structure.curvature_products(curvature, whitened)
     first = np.einsum("kpn,kn->kp", whitened, weights)
     second = structure.second_moments(whitened, weights)
-    features = structure.feature_moments(weights.sum(axis=1), first, second, origin)
+    features = structure.features.from_moments(weights.sum(axis=1), first, second, origin)
     assert beta @ features == pytest.approx((values * weights).sum(), rel=1e-12)
 
 
@@ -69,15 +71,15 @@ def test_rows_far_from_the_origin_keep_their_digits_in_whitened_coordinates(cova
 def test_few_functions_have_the_values_of_many(covariance_type, rng):
     structure = structure_of(covariance_type)
     rows = rng.normal(size=(P, 20))
-    constant, linear, curvature = structure.polynomials(
-        rng.normal(size=(5, structure.n_coefficients)), structure.identity_statistic
+    constant, linear, curvature = structure.features.polynomials(
+        rng.normal(size=(5, structure.layout.n_coefficients)), structure.identity_statistic
     )
     values = np.stack(
         [structure.curvature_products(own, rows[None].repeat(K, axis=0))[0] for own in curvature]
     )
     values += linear[:, 0] @ rows + constant[:, :1]
     for n_functions in (1, 5):
-        of_rows = structure.values(
+        of_rows = structure.features.values(
             constant[:n_functions, 0], linear[:n_functions, 0], curvature[:n_functions, 0]
         )
         np.testing.assert_allclose(of_rows(rows), values[:n_functions], rtol=1e-12, atol=1e-13)
@@ -106,25 +108,28 @@ def test_what_is_reported_can_be_read_back(covariance_type, rng):
     by_group = structure.from_unique_entries(entries)
     np.testing.assert_array_equal(structure.unique_entries(by_group), entries)
     np.testing.assert_array_equal(structure.by_group(structure.reported(by_group[0])), by_group[0])
-    assert len(structure.entry_labels(list("abcd"))) == entries.shape[1]
+    assert len(structure.entry_names(list("abcd"))) == structure.n_quadratic
     counts = np.arange(1.0, 1.0 + structure.n_groups)
-    number = structure.reported_number(counts)
+    number = structure.layout.reported(counts)
     counts[:] = np.nan
     assert np.all(np.isfinite(number))  # no view of what it was made from
 
 
 @every_type
-def test_the_norm_bounds_the_origin_and_the_kernel_is_one_of_features(covariance_type, rng):
+def test_vectors_have_the_norm_of_statistics_and_the_kernel_is_one_of_features(covariance_type, rng):
     structure = structure_of(covariance_type)
     factors = structure.diagonal_factors(np.full(P, 0.6))
     origin = structure.identity_statistic - 0.3 * structure.power * structure.gram(factors)
     np.testing.assert_allclose(
-        structure.norm(origin), np.sqrt(np.square(origin).sum(axis=tuple(range(1, origin.ndim))))
+        np.linalg.norm(structure.flattened(origin), axis=-1),
+        np.sqrt(np.square(origin).sum(axis=tuple(range(1, origin.ndim)))),
     )
     rows, others = rng.normal(size=(2, P, 6))
     entries = np.arange(structure.n_quadratic)
-    features, other_features = (structure.quadratic_entries(y, origin[0], entries) for y in (rows, others))
-    kernel = structure.quadratic_kernel(rows, others, rows.T @ others, origin[0])
+    features, other_features = (
+        structure.features.some_quadratic(y, origin[0], entries) for y in (rows, others)
+    )
+    kernel = structure.features.kernel(rows, others, rows.T @ others, origin[0])
     np.testing.assert_allclose(kernel, features.T @ other_features, rtol=1e-11, atol=1e-12)
 
 

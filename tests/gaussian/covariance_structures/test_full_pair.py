@@ -22,12 +22,12 @@ def test_moments_add_over_blocks_to_what_the_features_give(n_features):
     blocks = added(pair.moments(rows[:, :17], weights[:17]), pair.moments(rows[:, 17:], weights[17:]))
 
     structure = posterior.structure
-    difference = np.zeros((structure.n_coefficients, 120))
+    difference = np.zeros((structure.layout.n_coefficients, 120))
     with_one = np.concatenate([np.ones((1, 120)), rows])
     whitened = structure.whiten(posterior.whiteners, posterior.centred_means, with_one)
     for k, sign in enumerate([1.0, -1.0]):
-        features = structure.component_features(whitened[k], posterior.second_moment_origin[k])
-        difference[structure.coefficient_index[k]] = sign * features
+        features = structure.features.of_component(whitened[k], posterior.second_moment_origin[k])
+        difference[structure.layout.of_components[k]] = sign * features
     expected = (weights * difference) @ difference.T
     for moments in (whole, blocks):
         found = np.zeros_like(expected)

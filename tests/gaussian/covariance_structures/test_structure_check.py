@@ -10,6 +10,7 @@ from sklearn_lrvb.gaussian.covariance_structures import (
 )
 
 CALLED = sorted(CovarianceStructure.__abstractmethods__ - {"random_factors_type", "entry_names"})
+FEATURES = ["gradients", "kernel", "of_component", "products_by_row", "values"]
 WRITES_INTO = {"write_entries": 1, "whiten_into": 3}  # which argument is written to
 
 
@@ -25,6 +26,8 @@ def spoilt(structure_class, name):
                 out *= 1.1
 
             return write
+        if name == "values":
+            return lambda *given: 1.1 * result(*given)
         if name in WRITES_INTO:
             arguments[WRITES_INTO[name]][...] *= 1.1
             return None
@@ -48,6 +51,15 @@ def test_our_structures_comply(covariance_type, n_components, n_features):
 def test_a_method_that_is_off_is_named_as_an_identity_that_fails(covariance_type, name):
     with pytest.raises(AssertionError, match=r"^Spoilt: "):
         check_covariance_structure(spoilt(COVARIANCE_STRUCTURES[covariance_type], name))
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+@pytest.mark.parametrize("name", FEATURES)
+def test_features_that_are_off_are_found(covariance_type, name):
+    structure = COVARIANCE_STRUCTURES[covariance_type]
+    features = spoilt(structure.features_type, name)
+    with pytest.raises(AssertionError, match=r"^Spoilt: "):
+        check_covariance_structure(type("Spoilt", (structure,), {"features_type": features}))
 
 
 @pytest.mark.slow

@@ -21,13 +21,11 @@ from catalogue import (
 )
 from scipy.special import xlogy
 
-from sklearn_lrvb.gaussian.e_step.coordinates import OwnCoordinates
-from sklearn_lrvb.gaussian.e_step.first_m_step import posterior_from_responsibilities
+from sklearn_lrvb.gaussian.e_step.coordinates import OwnCoordinates, posterior_from_responsibilities
 from sklearn_lrvb.gaussian.fitting.component_statistics import (
     ComponentStatistics,
 )
-from sklearn_lrvb.mixture.e_step import e_step
-from sklearn_lrvb.mixture.responsibilities import expect
+from sklearn_lrvb.mixture.e_step import e_step, expect
 
 # with scales, gains of merges are lower bounds alone
 PROPER = [model for model in MOST_MODELS if model["prior"] == "conjugate" and "tails" not in model]

@@ -19,9 +19,8 @@ from sklearn_lrvb.gaussian.fitting.component_statistics import (
 from sklearn_lrvb.gaussian.fitting.core import core_of
 from sklearn_lrvb.gaussian.posterior.tails import ScaledWeights
 from sklearn_lrvb.mixture.ascent import Ascent
-from sklearn_lrvb.mixture.e_step import e_step
+from sklearn_lrvb.mixture.e_step import e_step, expect
 from sklearn_lrvb.mixture.moves import MoveProposals, Moves, assignment_sums
-from sklearn_lrvb.mixture.responsibilities import expect
 from sklearn_lrvb.mixture.search import RowsOfComponents, Search, splits
 
 TAILS = (4.0, "student", "student_by_component")

@@ -16,7 +16,7 @@ from sklearn.mixture import BayesianGaussianMixture
 
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.estimators.gaussian_arguments import resolve_prior
-from sklearn_lrvb.gaussian.e_step.first_m_step import posterior_from_responsibilities
+from sklearn_lrvb.gaussian.e_step.coordinates import posterior_from_responsibilities
 from sklearn_lrvb.gaussian.fitting.component_statistics import ComponentStatistics
 from sklearn_lrvb.gaussian.fitting.row_span import AscentInSpan, RowSpan
 from sklearn_lrvb.mixture.ascent import Ascent

@@ -17,13 +17,11 @@ from catalogue import (
     three_blobs,
 )
 
-from sklearn_lrvb.gaussian.e_step.coordinates import OwnCoordinates
-from sklearn_lrvb.gaussian.e_step.first_m_step import posterior_from_responsibilities
+from sklearn_lrvb.gaussian.e_step.coordinates import OwnCoordinates, posterior_from_responsibilities
 from sklearn_lrvb.mixture.ascent import Ascent
-from sklearn_lrvb.mixture.e_step import e_step
+from sklearn_lrvb.mixture.e_step import e_step, expect
 from sklearn_lrvb.mixture.model import DegenerateComponentError
 from sklearn_lrvb.mixture.moves import Moves
-from sklearn_lrvb.mixture.responsibilities import expect
 from sklearn_lrvb.mixture.search import RowsOfComponents, Search, splits
 
 PROPER = [model for model in (*half_of(WITHOUT_NOISE), *WITH_NOISE) if model["prior"] == "conjugate"]

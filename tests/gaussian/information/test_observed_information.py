@@ -45,7 +45,7 @@ from dense_reference import DenseReference
 from robust_reference import RobustReference
 from sklearn.base import clone
 
-from sklearn_lrvb.gaussian.covariance_structures.structures import (
+from sklearn_lrvb.gaussian.covariance_structures import (
     DiagonalCovariance,
     FullCovariance,
     SphericalCovariance,
@@ -62,8 +62,7 @@ from sklearn_lrvb.gaussian.information.missing_information import (
 )
 from sklearn_lrvb.gaussian.information.observed_information import GaussianInformation
 from sklearn_lrvb.linear_response.solvers import DualInformation, information_from_arrays
-from sklearn_lrvb.mixture.e_step import e_step
-from sklearn_lrvb.mixture.responsibilities import expect
+from sklearn_lrvb.mixture.e_step import e_step, expect
 from sklearn_lrvb.rows import ArrayRows, RowBlock
 from sklearn_lrvb.symmetric_matrices import svec
 

@@ -79,7 +79,7 @@ def log_derivative_of_parameters(case, draws):
     """log|d (mu, Lambda) / d (u, T)|, (n,)."""
     posterior = case.sampler.posterior
     structure = posterior.structure
-    whiteners = structure.per_component(-structure.log_determinants(posterior.covariance_cholesky))
+    whiteners = structure.layout.per_component(-structure.log_determinants(posterior.covariance_cholesky))
     factors = structure.log_determinants(draws.factors)
     factors = np.broadcast_to(factors, (len(draws), case.n_components))
     return log_derivative_of_precisions(posterior) - 0.5 * (whiteners.sum() + factors.sum(axis=1))

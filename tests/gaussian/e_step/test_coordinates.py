@@ -20,8 +20,7 @@ from catalogue import (
 
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.gaussian.e_step.coordinates import CommonCoordinates, OwnCoordinates, coordinates_of
-from sklearn_lrvb.mixture.e_step import e_step
-from sklearn_lrvb.mixture.responsibilities import centred_on_average, expect, normalized
+from sklearn_lrvb.mixture.e_step import centred_on_average, e_step, expect, normalized
 from sklearn_lrvb.rows import ArrayRows
 
 every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
@@ -66,8 +65,8 @@ def test_both_ways_agree_about_changes(covariance_type):
     # of the log densities, up to what all components share, and of the moments that follow
     posterior, rows = state({"covariance_type": covariance_type}, three_blobs(), 3)
     block, structure = rows.block(slice(0, 300)), posterior.structure
-    betas = np.random.default_rng(0).normal(size=(2, structure.n_coefficients))
-    polynomials = [structure.polynomials(beta, posterior.second_moment_origin) for beta in betas]
+    betas = np.random.default_rng(0).normal(size=(2, structure.layout.n_coefficients))
+    polynomials = [structure.features.polynomials(beta, posterior.second_moment_origin) for beta in betas]
     found = {}
     for way in (OwnCoordinates, CommonCoordinates):
         coordinates = way(posterior)
@@ -80,7 +79,7 @@ def test_both_ways_agree_about_changes(covariance_type):
     for own, common in zip(*found.values(), strict=True):
         np.testing.assert_allclose(common, own, atol=1e-10 * np.abs(own).max())
     common = CommonCoordinates(posterior)
-    at_once = structure.polynomials(betas, posterior.second_moment_origin)
+    at_once = structure.features.polynomials(betas, posterior.second_moment_origin)
     one_by_one = [common.polynomials(*parts) for parts in polynomials]
     np.testing.assert_allclose(common.polynomials(*at_once), one_by_one, rtol=1e-12, atol=1e-12)
 

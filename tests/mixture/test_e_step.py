@@ -5,12 +5,12 @@ import pytest
 from catalogue import COVARIANCE_TYPES, mixture, posterior_of, rows_of, three_blobs
 
 from sklearn_lrvb.gaussian.e_step.coordinates import CommonCoordinates, OwnCoordinates
+from sklearn_lrvb.mixture.e_step import centred_on_average, complements, expect, normalized
 from sklearn_lrvb.mixture.prediction import (
     most_probable_components,
     responsibilities_of_rows,
     scores_of_rows,
 )
-from sklearn_lrvb.mixture.responsibilities import centred_on_average, complements, expect, normalized
 
 
 @pytest.mark.parametrize("least", [-1e34, -1e36, -1e300, -np.inf])
