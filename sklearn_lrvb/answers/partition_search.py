@@ -18,8 +18,8 @@ The search is that of Dahl, Johnson and Mueller, "Search algorithms and loss fun
 clustering" (2022): rows are placed one after another in random order, then moved as long as that helps; then
 clusters are destroyed in turn and their rows placed anew. This is repeated from several random orders. In
 each, the first placing may make at most a given number of clusters. These limits run from one to the largest
-number in the draws, which holds for moves as well: a row in doubt is often closest to the draws as a cluster
-of its own, but more clusters than in any draw are no partition that the model could have made.
+number in the draws, which holds for moves as well: an uncertain row is often closest to the draws as a
+cluster of its own, but more clusters than in any draw are no partition that the model could have made.
 """
 
 import numpy as np

@@ -313,7 +313,7 @@ class Placement:
     The results, (2 + L, n), are the cluster, certainty and affinities. Rows of the search keep theirs.
 
     With noise the last of the L is noise. A row is placed there only if it is noise in more than half of the
-    draws: for a row in doubt between large clusters, noise of few rows would otherwise cost the least.
+    draws: otherwise noise of few rows would cost the least for a row that may be in two large clusters.
 
     Parameters
     ----------

@@ -136,7 +136,8 @@ class Target(ABC):
 
         def named(names):
             pairs = itertools.product(self.unit_names(), self.entry_names(names))
-            return [f"{self.entry_name}[{','.join(filter(None, pair))}]" for pair in pairs]
+            places = (",".join(filter(None, pair)) for pair in pairs)
+            return [f"{self.entry_name}[{place}]" if place else self.entry_name for place in places]
 
         return distinct(named(feature_names), lambda: named([repr(name) for name in feature_names]))
 

@@ -300,8 +300,8 @@ class PartitionDisplay(ResultDisplay):
 
     Lines divide the rows into the clusters of the partition that stands for the posterior. A square on the
     diagonal is a cluster; it is dark where its rows are together in nearly all draws. Within a cluster the
-    most certain rows come first, and the rows in doubt last. A dark place outside of the squares is of rows
-    from two clusters that may belong together.
+    most certain rows come first. A dark place outside of the squares shows rows of two clusters that may
+    belong together.
 
     Create it with :meth:`from_estimator`, or with :meth:`from_result` of a result that is there already.
 

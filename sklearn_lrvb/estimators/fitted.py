@@ -118,7 +118,7 @@ class FittedGaussian(Fitted):
             "precisions_cholesky_": structure.reported(structure.transposed(posterior.whiteners)).copy(),
             "weight_concentration_": prior.weights.concentration(posterior.label_counts),
             "mean_precision_": posterior.mean_precision,
-            "degrees_of_freedom_": structure.layout.reported(posterior.degrees_of_freedom),
+            "degrees_of_freedom_": structure.layout.reported_numbers(posterior.degrees_of_freedom),
             "weight_concentration_prior_": prior.weights.prior_concentration,
             "mean_precision_prior_": prior.mean_precision,
             "mean_prior_": np.zeros_like(self.origin) if prior.flat else self.origin + prior.mean,

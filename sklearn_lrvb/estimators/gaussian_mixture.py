@@ -1130,7 +1130,7 @@ class LRVBGaussianMixture(BayesianMixture):
 
         Examples
         --------
-        Twenty waiting times for a geyser, in minutes. The clusters of a few rows are in doubt. More
+        Twenty waiting times for a geyser, in minutes. A few rows may belong to either cluster. More
         information is lost on the clusters' variances than on their means:
 
         >>> import numpy as np

@@ -34,7 +34,7 @@ from sklearn_lrvb.estimators.base import BayesianMixture
 from sklearn_lrvb.linear_response import IndefiniteInformationError
 from sklearn_lrvb.linear_response.observed_information import MAX_DENSE_SIZE
 from sklearn_lrvb.mixture.model import occupied
-from sklearn_lrvb.mixture.refit import ascended, with_one_more
+from sklearn_lrvb.mixture.refit import refitted, with_one_more
 from sklearn_lrvb.rows import is_source, require_table
 from sklearn_lrvb.sampling.number_evidence import NumberEvidence
 from sklearn_lrvb.sampling.optimum_evidence import OptimumEvidence, optimum_evidence
@@ -363,7 +363,7 @@ class _Comparison:
         prior = fit.estimator._uncertainty.fitted.posterior.prior
         with fit.warnings_kept():
             if self._known is not None and fit.estimator.n_components == self._known.n_components:
-                fit.optima.append(ascended(self._rows, self._known, prior))
+                fit.optima.append(refitted(self._rows, self._known, prior))
             if smaller.optima:
                 fit.optima.extend(with_one_more(self._rows, smaller.optima[0].posterior, prior))
             fit.optima = _different(fit.optima)

@@ -221,7 +221,7 @@ def fitted_twin(estimator, fitted):
     twin.means_ = np.array(twin.means_, dtype=np.float64)
     twin.precisions_cholesky_ = np.array(twin.precisions_cholesky_, dtype=np.float64)
     posterior, structure, n_features = fitted.posterior, fitted.structure, fitted.posterior.n_features
-    twin.degrees_of_freedom_ = structure.layout.reported(_wishart_degrees_of_freedom(posterior))
+    twin.degrees_of_freedom_ = structure.layout.reported_numbers(_wishart_degrees_of_freedom(posterior))
     noise = float(fitted.model["reg_covar"]) * structure.precision_trace(posterior.whiteners)
     twin.mean_precision_ = 1.0 / (1.0 / posterior.mean_precision + noise / n_features)
     return twin

@@ -55,7 +55,7 @@ class ColumnFamily(ABC):
     # left of it under the other prior by which number_of_clusters tells how much that matters: 0.5, 0.1 or 1.
     hyperparameters: dict
     # What is reported, with the quantile functions of intervals (`special_functions`). Of categories there is
-    # one name, that of all their probabilities.
+    # one name, that of all their probabilities. Families that share a name share its quantile function.
     estimates: dict
     n_features: int
     holds_numbers = True  # Else values are categories, and the family gets their codes 0, 1, 2, ...
@@ -63,8 +63,9 @@ class ColumnFamily(ABC):
     what_is_wrong = ""  # "are negative, but ...": the end of "2 value(s) of column 'a' of X", if `is_wrong`.
     # Which of what is reported is a standard deviation that maximum likelihood may let fall to zero.
     deviation_entry: int | None = None
-    # If the mean of a value decides on its variance: the end of "the variance is 4 times", in a warning that
-    # values vary more, and the name of a function of the values whose variance does not follow the mean.
+    # If the mean of a value decides on its variance: how the variance that the family expects is called, in
+    # the warning "the variance is 4 times ...", and the name of a function of the values whose variance does
+    # not follow the mean.
     dispersion: tuple | None = None
 
     def __init__(self, places, units, *prior_values):

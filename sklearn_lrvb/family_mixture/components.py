@@ -1,7 +1,8 @@
 """What merging, emptying or splitting classes does to the lower bound, and proposals to split one.
 
-Sums over the rows add up, so that the class that holds the rows of classes k and l has S_k + S_l; the other
-one returns to its prior, S = 0. `mixture.moves` has the terms of the gains that are about assignments.
+Sums over the rows add up, so that the class that holds the rows of classes k and l has S_k + S_l. The other
+one is left without rows, S = 0, so that its q is the prior. `mixture.moves` has the terms of the gains that
+are about assignments.
 
 The rows of a class are parted (`mixture.search`) along the first principal axes of the rows made comparable
 (`starts`). In a class of one cluster columns are independent, so that no axis stands out. Where a class holds
@@ -20,7 +21,9 @@ from sklearn_lrvb.mixture.model import Components, SplitProposals
 from sklearn_lrvb.mixture.weight_priors import DirichletWeights
 
 _N_AXES = 2  # Axes along which a class is parted, one after the other.
-_MIDDLE = 1e-9  # Rows whose place on an axis is less than this share of the largest are all on one side.
+# Rows nearer to the middle of an axis than this share of the farthest row go to one side, so that rounding
+# does not part them.
+_MIDDLE = 1e-9
 
 
 class ClassComponents(Components):
@@ -52,7 +55,7 @@ class ClassComponents(Components):
 
     def emptied(self, components):
         sums = self._posterior.sums.copy()
-        sums[components, 1:] = 0.0
+        sums[components, 1:] = 0.0  # The counts, in column 0, stay (`Components.emptied`).
         return ClassPosterior(self._posterior.prior, sums)
 
     def after_split(self, split, second):
@@ -77,19 +80,19 @@ class ClassSplitProposals(SplitProposals):
     def __init__(self, held, posterior, components):
         prior = posterior.prior
         weights = (DirichletWeights(prior.weights.prior_concentration, n) for n in (1, 2))
-        self._of_one, self._of_two = (
+        self._prior_of_one, self._prior_of_two = (
             ClassPrior(prior.model, own, prior.families, prior.columns) for own in weights
         )
 
     def whole(self, rows, component):
         """The posterior of one class that holds all rows."""
-        return posterior_from_responsibilities(rows, self._of_one, np.ones((rows.n_samples, 1)))
+        return posterior_from_responsibilities(rows, self._prior_of_one, np.ones((rows.n_samples, 1)))
 
     def starts(self, rows, component, whole):
         """Yield starts of two classes, from the rows on either side of some axes: callables."""
         values = rows.X.T
         weights = np.ones(rows.n_samples) if rows.sample_weight is None else rows.sample_weight
-        comparable = Comparable(values, weights, self._of_two.columns)(values)
+        comparable = Comparable(values, weights, self._prior_of_two.columns)(values)
         axes = np.linalg.eigh((comparable.T * weights) @ comparable)[1][:, ::-1]
         for places in (comparable @ axes[:, :_N_AXES]).T:
             # An axis has no sign of its own. By the third moment the order of the rows does not matter.
@@ -97,4 +100,4 @@ class ClassSplitProposals(SplitProposals):
                 places = -places
             side = places > _MIDDLE * np.abs(places).max()
             sides = np.column_stack([side, ~side]).astype(np.float64)
-            yield functools.partial(posterior_from_responsibilities, rows, self._of_two, sides)
+            yield functools.partial(posterior_from_responsibilities, rows, self._prior_of_two, sides)

@@ -14,17 +14,17 @@ import numpy as np
 
 # Responsibilities below exp(-230) = 1e-100 are raised to it: numbers that underflow, here or in products of a
 # few of them, take the processor up to forty times as long.
-LEAST_LOG_RESPONSIBILITY = -230.0
+_LEAST_LOG_RESPONSIBILITY = -230.0
 
-# Raising a responsibility costs the lower bound 1e-100 times its logarithm, in nats, and the information
-# 1e-100 times the square of that. In blocks of rows with smaller logarithms than this, responsibilities are
-# set to zero instead, which takes a little longer.
-LEAST_LOG_RESPONSIBILITY_RAISED = -1e35
+# If a block has a smaller logarithm than this, tiny responsibilities become zero instead, which takes a
+# little longer. Raising one costs the lower bound 1e-100 times its logarithm, in nats, and the information
+# 1e-100 times the square of that.
+_LEAST_WHERE_RAISED = -1e35
 
 # Components of smaller responsibility are not counted as possible for a row. The counts serve the cost model
 # of the solvers. Where no row has a second possible label, too little information is missing for a fixed
 # point to be a saddle.
-LEAST_POSSIBLE_RESPONSIBILITY = 1e-14
+_LEAST_POSSIBLE_RESPONSIBILITY = 1e-14
 
 # Components of smaller responsibility are left out of a row's score and of its derivatives. This bounds their
 # error by a few units in the last digit.
@@ -64,7 +64,7 @@ class Expectation:
     scales: Any = None
 
     def weights(self, counted):
-        """Weights of the rows' moments, from those of the labels, (L, n): the same without scales."""
+        """Weights of the rows in the moments: ``counted`` (L, n), with the scales where rows have any."""
         return counted if self.scales is None else self.scales.weights(counted)
 
 
@@ -87,16 +87,15 @@ def expect(coordinates, block, without=None):
 
 
 def sums_of_block(coordinates, without, block):
-    """Moments, sum of the log normalizers, and numbers of alternatives and ambiguous pairs of a block."""
+    """Moments, sum of the log normalizers, and numbers of alternatives and of ambiguous pairs of a block."""
     expectation = expect(coordinates, block, without)
     r, log_normalizer = expectation.responsibilities, expectation.log_normalizer
     counted = r
     if block.sample_weight is not None:
         counted, log_normalizer = r * block.sample_weight, log_normalizer * block.sample_weight
     moments = coordinates.moments(expectation.represented, expectation.weights(counted))
-    # These counts serve the cost model; and where no row has an alternative, a fixed point of the iterations
-    # is taken for an optimum (`ascent`). In wider numbers they would take a tenth of an iteration.
-    is_possible = r > LEAST_POSSIBLE_RESPONSIBILITY
+    # In wider numbers these counts would take a tenth of an iteration.
+    is_possible = r > _LEAST_POSSIBLE_RESPONSIBILITY
     n_possible, n_pairs = np.count_nonzero(is_possible), 0.0
     if n_possible > block.n_rows:
         of_rows = np.ones(len(r), np.float32).dot(is_possible.astype(np.float32))
@@ -133,10 +132,7 @@ def expect_in_range(coordinates, block):
 
 
 def expect_of_counted(coordinates, block):
-    """The same of which it is asked what the rows do to the fit: rows without any value have no part in it.
-
-    Their responsibilities are zero, as those of rows that are not there.
-    """
+    """As `expect_in_range`, with zero responsibilities for rows without any value, which say nothing."""
     expectation = expect_in_range(coordinates, block)
     expectation.responsibilities[:, block.without_value] = 0.0
     return expectation
@@ -150,10 +146,10 @@ def normalized(log_densities):
     largest = log_densities.max(axis=0)
     responsibilities = log_densities - largest
     least = responsibilities.min(initial=0.0)
-    if least < LEAST_LOG_RESPONSIBILITY_RAISED:
-        responsibilities[responsibilities < LEAST_LOG_RESPONSIBILITY] = -np.inf
-    elif least < LEAST_LOG_RESPONSIBILITY:
-        np.maximum(responsibilities, LEAST_LOG_RESPONSIBILITY, out=responsibilities)
+    if least < _LEAST_WHERE_RAISED:
+        responsibilities[responsibilities < _LEAST_LOG_RESPONSIBILITY] = -np.inf
+    elif least < _LEAST_LOG_RESPONSIBILITY:
+        np.maximum(responsibilities, _LEAST_LOG_RESPONSIBILITY, out=responsibilities)
     np.exp(responsibilities, out=responsibilities)
     total = responsibilities.sum(axis=0)
     responsibilities *= 1.0 / total
@@ -215,6 +211,7 @@ def e_step(rows, posterior, without=None):
     divergence = posterior.divergences.total
     coordinates = posterior.model.coordinates(posterior, rows)
     function = functools.partial(sums_of_block, coordinates, without)
+    # The kept rows are in the coordinates already.
     moments, evidence, n_alternatives, n_pairs = (coordinates.kept_rows or rows).total(
         function, coordinates.workload
     )

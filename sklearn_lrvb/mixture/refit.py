@@ -15,26 +15,22 @@ from sklearn_lrvb.mixture.search import Search
 _MOST_STEPS, _TOLERANCE = 1000, 1e-6
 
 
-def refitted(rows, posterior):
-    """The optimum for some rows, reached from a posterior nearby: Fit.
+def refitted(rows, posterior, prior=None):
+    """The optimum for some rows, or under another prior, reached from a posterior nearby: Fit.
 
     Parameters
     ----------
     rows : Rows, with the weights that are asked about
-    posterior : posterior of a mixture, measured from the origin of the rows. Its prior holds for them.
+    posterior : posterior of a mixture, measured from the origin of the rows
+    prior : prior of a mixture of as many components; None is that of the posterior
 
     Raises
     ------
     DegenerateComponentError
         Where a component is left without a proper posterior.
     """
-    return ascended(rows, posterior, posterior.prior)
-
-
-def ascended(rows, posterior, prior):
-    """The optimum under a prior that is reached from a posterior of as many components: Fit."""
     ascent = Ascent(rows, _TOLERANCE, _MOST_STEPS)
-    return ascent.newton(ascent.start_at(posterior.padded(prior)))
+    return ascent.newton(ascent.start_at(posterior.padded(prior or posterior.prior)))
 
 
 def with_one_more(rows, posterior, prior):

@@ -140,7 +140,7 @@ def test_all_ways_give_what_the_definition_says(model, solver, monkeypatch):
                 moved[place][:, columns] for place in posterior.structure.layout.slices_of(l)
             )
             structure = posterior.structure
-            coordinates = structure.layout.of_components[l][1:]
+            coordinates = structure.layout.places_of_components[l][1:]
             changes = own.statistics(coordinates, q[:, columns], columns)
             first, second = (
                 changes[: structure.n_features],

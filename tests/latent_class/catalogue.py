@@ -125,6 +125,7 @@ PROBLEMS = {
     "one class": Problem(mixed(), COUNTS, 1),
     "surplus": Problem(mixed(), COUNTS, 4),
 }
+SEVERAL = [name for name in PROBLEMS if name not in ("one class", "surplus")]
 
 
 def mixture(problem, **parameters):

@@ -9,6 +9,7 @@ from latent_class import mean_field_twin
 from latent_class.catalogue import (
     PROBLEMS,
     RATES,
+    SEVERAL,
     codes_of,
     fitted,
     kinds_of,
@@ -19,8 +20,6 @@ from scipy.linalg import block_diag
 from scipy.special import digamma, gammaln, polygamma
 
 from sklearn_lrvb.linear_response import IndefiniteInformationError
-
-SEVERAL = ["categories", "numbers", "counts", "durations", "mixed", "weights"]
 
 
 def assert_same_covariance(found, expected, tolerance=1e-8):

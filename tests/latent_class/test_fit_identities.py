@@ -10,6 +10,7 @@ from latent_class import catalogue, mean_field_twin
 from latent_class.catalogue import (
     PROBLEMS,
     RATES,
+    SEVERAL,
     assert_same_fit,
     assert_same_scores,
     codes_of,
@@ -25,7 +26,6 @@ from scipy.special import digamma, gammaln, logsumexp, softmax
 
 from sklearn_lrvb.mean_field.exponential_families import check_family
 
-SEVERAL = ["categories", "numbers", "counts", "durations", "mixed", "weights"]
 MIXED = ["mixed", "weights", "surplus"]
 ROWS = np.random.default_rng(0).permutation(100)
 

@@ -143,5 +143,5 @@ def variances_and_sources(coordinates, block, row, feature):
         covariances[1 : 1 + structure.n_features] += directions[k]
         quadratic = covariances[1 + structure.n_features :][: structure.n_quadratic]
         quadratic += structure.features.of_cross_products(whitened.values[k], directions[k])
-        sources[structure.layout.of_components[k]] += responsibilities * covariances
+        sources[structure.layout.places_of_components[k]] += responsibilities * covariances
     return variances, sources

@@ -178,7 +178,7 @@ class ResponsesOfNormalRows(ResponsesOfRows):
         """Those in which features vary with the scales, of all components, and then those of nu alone."""
         if whitened.scales is None:
             return ()
-        index = self.posterior.structure.layout.of_components
+        index = self.posterior.structure.layout.places_of_components
         directions, rest = scale_directions(self.posterior, whitened)
         pairs = list(zip(directions, index, strict=True))
         if rest is not None:

@@ -35,7 +35,7 @@ def scores_at(posterior, expectation, statistics, left_out):
         columns = np.flatnonzero((r[components] > LEAST_RESPONSIBILITY_IN_SCORE).any(axis=0))
         for batch in batches(columns.size, 8 * structure.identity.size):
             some = columns[batch]
-            places = (structure.layout.of_components[k][1:] for k in components)
+            places = (structure.layout.places_of_components[k][1:] for k in components)
             changes = np.stack([statistics.statistics(place, left_out[:, some], some) for place in places])
             index, rows = np.ix_(components, some), expectation.represented.selected(some)
             group_nu = None if nu is None else nu[index]

@@ -1,9 +1,10 @@
-"""Where the coefficients of the features of rows are in one vector, and the features themselves.
+"""Features of rows, which are quadratic polynomials, and the layout of their coefficients in one vector.
 
 *Conventions.* The K components fall into S precision groups: a group is one component, or all of them share
 one precision (S = K or 1). A vector of coefficients, flat (..., D), holds L intercepts, (K, P) linear
 coefficients, (S, Q) quadratic ones and, where rows have scales, K of the scales and one for every fitted
-number of degrees of freedom. L counts the labels of rows: the components and, last, the noise component.
+number of degrees of freedom. L counts the labels of rows: the components and, last, the noise component. The
+features h, their number F, and s(y), O and a are those of `structures`; tau and c belong to the posterior.
 """
 
 from abc import ABC, abstractmethod
@@ -22,7 +23,7 @@ class OptionalParts:
     has_noise_component : bool, whether rows may belong to the noise component
     has_scales : bool, whether rows have scales
     n_tails : int, number of fitted degrees of freedom of the scales: none, one for all components, or K
-    tails_by_component : bool, whether every component has its own; if K = 1, they are reported as an array
+    tails_by_component : bool, whether every component has its own; K = 1 is then reported as an array, too
     """
 
     has_noise_component: bool = False
@@ -53,7 +54,7 @@ class CoefficientLayout:
         Slices of D with all intercepts, linear and quadratic coefficients, those of the scales and of the
         tails, in this order. The linear ones are (K, P), the quadratic ones (S, Q).
     block_shapes : dict, str -> tuple of int
-        Numbers of units in a block, and of the coefficients of each.
+        Units of a block, and coefficients of each unit, of all blocks but the scales'.
     """
 
     def __init__(self, n_components, n_features, n_quadratic, shares_precision, parts):
@@ -103,14 +104,14 @@ class CoefficientLayout:
             return np.full((self.n_components, self.n_components), by_group[0])
         return np.diag(by_group)
 
-    def reported(self, by_group):
+    def reported_numbers(self, by_group):
         """A number for every group as users see it: (S,) -> (K,), or a float if shared."""
         return by_group[0] if self.shares_precision else by_group.copy()
 
     # The vector of coefficients.
 
     def split(self, coefficients):
-        """Views of the three blocks: (..., D) -> (..., L), (..., K, P), (..., S, Q)."""
+        """Views of intercepts, linear and quadratic ones: (..., D) -> (..., L), (..., K, P), (..., S, Q)."""
         lead, blocks = coefficients.shape[:-1], self.blocks
         return (
             coefficients[..., blocks["intercept"]],
@@ -129,7 +130,7 @@ class CoefficientLayout:
         )
 
     @cached_property
-    def of_components(self):
+    def places_of_components(self):
         """Coordinates of every component's coefficients, int array (K, F)."""
         coordinates = np.arange(self.n_coefficients)
         intercepts, linear, quadratic = self.split(coordinates)
@@ -141,9 +142,9 @@ class CoefficientLayout:
         return np.hstack(columns)
 
     @cached_property
-    def of_labels(self):
+    def places_of_labels(self):
         """Coordinates of every label's coefficients: L int arrays, (F,) for components, (1,) else."""
-        return [*self.of_components, *np.arange(self.n_components, self.n_labels)[:, None]]
+        return [*self.places_of_components, *np.arange(self.n_components, self.n_labels)[:, None]]
 
     @cached_property
     def feature_places(self):
@@ -188,7 +189,7 @@ class Features(ABC):
     def of_component(self, whitened, origin, spread=None):
         """h of rows in one component's coordinates: (P, n), (...) -> (F, n).
 
-        What is expected of the rows' s(y) may differ from that of ``whitened``, by ``spread`` (Q, n).
+        ``spread`` (Q, n) is added to the entries of s(y): the variance of missing values.
         """
         features = np.empty((self._structure.n_polynomials, whitened.shape[1]))
         features[0], quadratic = 1.0, features[1 + self._structure.n_features :]
@@ -200,8 +201,8 @@ class Features(ABC):
         quadratic *= self.scale[:, None]
         return features
 
-    def some_quadratic(self, whitened, origin, index):
-        """Some quadratic features of one component: (P, n), (...), int array (m,) -> (m, n)."""
+    def some_quadratic(self, whitened, origin, index=slice(None)):
+        """Some quadratic features of one component, or all: (P, n), (...), int array (m,) -> (m, n)."""
         entries = np.empty((self._structure.n_quadratic, whitened.shape[1]))
         self._structure.write_entries(whitened, entries)
         entries -= self._structure.entries(origin)[:, None]
@@ -221,18 +222,15 @@ class Features(ABC):
 
     def kernel(self, whitened, others, inner_products, origin):
         """Inner products of quadratic features, given those of the rows: (P, n), (P, m), (n, m) -> (n, m)."""
-        all_entries = np.arange(self._structure.n_quadratic)
-        features = [self.some_quadratic(rows, origin, all_entries) for rows in (whitened, others)]
-        return features[0].T @ features[1]
+        return self.some_quadratic(whitened, origin).T @ self.some_quadratic(others, origin)
 
     def products_by_row(self, whitened, others, origin):
         """Inner products of quadratic features, row by row: (P, n), (P, n), (...) -> (n,)."""
-        all_entries = np.arange(self._structure.n_quadratic)
-        features = [self.some_quadratic(rows, origin, all_entries) for rows in (whitened, others)]
+        features = (self.some_quadratic(rows, origin) for rows in (whitened, others))
         return np.einsum("qn,qn->n", *features)
 
     def from_sums(self, sums):
-        """(s - O)/a, given s - O: (S, ...) -> (S, Q)."""
+        """Quadratic features (s - O)/a from the differences s - O: (S, ...) -> (S, Q)."""
         return self._structure.entries(sums) * self.scale
 
     def to_sums(self, features):
@@ -240,7 +238,7 @@ class Features(ABC):
         return self._structure.from_entries(features / self.scale)
 
     def from_moments(self, counts, first, second, origin, *of_scales):
-        """Sums of h: moments in the whitened coordinates -> (D,). The transpose of `polynomials`.
+        """Sums of the features h over rows, from their moments: (D,). It is the adjoint of `polynomials`.
 
         Parameters
         ----------
@@ -269,8 +267,8 @@ class Features(ABC):
     def polynomials(self, coefficients, origin):
         """beta . h as a + b.y + <B, s(y)>: (..., D) -> (..., L), (..., K, P), (..., S, ...).
 
-        The noise component's is a alone, the last one. Where there are scales, the coefficients of u in a
-        come after these, (..., K): beta . h is then a + u (a_u + b.y + <B, s(y)>) and the feature of nu.
+        The noise component's is a alone, the last one. With scales there is a fourth array a_u, (..., K):
+        beta . h is then a + u (a_u + b.y + <B, s(y)>), plus the term of nu.
         """
         structure, (intercepts, linear, quadratic) = self._structure, self._layout.split(coefficients)
         curvature = self.to_sums(quadratic) / (2.0 * structure.power)
@@ -280,8 +278,8 @@ class Features(ABC):
             of_components -= (curvature * origin).sum(axis=axes)
             return constants, linear, curvature
         of_components -= (curvature * structure.identity_statistic).sum(axis=axes)
-        of_noise = (curvature * (structure.identity_statistic - origin)).sum(axis=axes)
-        of_scales = coefficients[..., self._layout.blocks["scale"]] + of_noise
+        of_known_noise = (curvature * (structure.identity_statistic - origin)).sum(axis=axes)
+        of_scales = coefficients[..., self._layout.blocks["scale"]] + of_known_noise
         return constants, linear, curvature, of_scales
 
     def values(self, constant, linear, curvature):
@@ -328,7 +326,7 @@ class Features(ABC):
     def complete_information(self, mean_precision, effective_degrees_of_freedom):
         """Diagonal of R^-1 after the intercepts: tau on y, c/power on the quadratic features.
 
-        2 tau^2/P on the scales, where there are any; fitted nu are left out.
+        Then 2 tau^2/P on the scales, if there are any. Coefficients of fitted nu are not included.
         """
         diagonal = [
             np.repeat(mean_precision, self._structure.n_features),

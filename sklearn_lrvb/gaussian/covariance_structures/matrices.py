@@ -28,7 +28,7 @@ _FAR = 1000.0
 class MatrixFeatures(Features):
     """Features of matrices: some by formulas that form fewer products of features than all of them."""
 
-    def some_quadratic(self, whitened, origin, index):
+    def some_quadratic(self, whitened, origin, index=slice(None)):
         """Some quadratic features of one component, without forming the others: int array (m,) -> (m, n)."""
         row, column = (coordinates[index] for coordinates in upper_triangle(self._structure.n_features))
         products = whitened[row] * whitened[column] - origin[row, column, None]

@@ -60,7 +60,7 @@ class ScaleStructure(CovarianceStructure):
         return np.matmul(self.statistic(whitened), weights[:, :, None])[:, :, 0]
 
     def curvature_products(self, curvature, whitened):
-        """B.s(y): (K, Q), (K, P, n) -> (K, n)."""
+        """B.s(y): (S, Q), (K, P, n) -> (K, n)."""
         return np.matmul(curvature[:, None, :], self.statistic(whitened))[:, 0]
 
     # Maps, which scale the features.
@@ -83,15 +83,15 @@ class ScaleStructure(CovarianceStructure):
         return maps * others
 
     def transformed(self, maps, vectors):
-        """Every component's scaled vector: (K, Q), (..., K, P) -> (..., K, P)."""
+        """Every component's scaled vector: (S, Q), (..., K, P) -> (..., K, P)."""
         return maps * vectors
 
     def congruence(self, maps, statistics):
-        """Statistics of scaled vectors: (K, Q), (..., K, Q) -> (..., K, Q)."""
+        """Statistics of scaled vectors: (S, Q), (..., S, Q) -> (..., S, Q)."""
         return np.square(maps) * statistics
 
     def average_cholesky(self, covariance_cholesky, shares):
-        """Square root of the average variance: (K, Q), (K,) -> (1, Q)."""
+        """Square root of the average variance: (S, Q), (S,) -> (1, Q)."""
         return np.sqrt(shares @ np.square(covariance_cholesky))[None]
 
     # Rows.

@@ -147,9 +147,7 @@ def feature_slopes(posterior, whitened, k):
     slopes = np.zeros((structure.n_component_features, whitened.n_rows))
     slopes[1 : 1 + structure.n_features] = whitened.values[k]
     quadratic = slopes[1 + structure.n_features :][: structure.n_quadratic]
-    quadratic[...] = structure.features.some_quadratic(
-        whitened.values[k], -noise, np.arange(structure.n_quadratic)
-    )
+    quadratic[...] = structure.features.some_quadratic(whitened.values[k], -noise)
     if whitened.directions is not None and posterior.reg_covar:
         quadratic -= whitened.noise_of_missing_values(k) * structure.features.scale[:, None]
     slopes[1 + structure.n_features + structure.n_quadratic] = 1.0

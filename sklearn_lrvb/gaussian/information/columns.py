@@ -105,7 +105,7 @@ class RowColumns:
         """B weights: (m, c) -> (D, c)."""
         structure = self._posterior.structure
         product = np.zeros((structure.layout.n_coefficients, weights.shape[1]))
-        for k, own in enumerate(structure.layout.of_labels):
+        for k, own in enumerate(structure.layout.places_of_labels):
             by_row = self._rows_of_columns[k] @ weights
             parts = (features @ by_row[some] for some, features in self._features(k))
             product[own] += functools.reduce(np.add, parts)
@@ -115,7 +115,7 @@ class RowColumns:
         """B' array: (D, c) -> (m, c)."""
         product = np.zeros((len(self), array.shape[1]))
         for k, rows_of_columns in enumerate(self._rows_of_columns):
-            own = array[self._posterior.structure.layout.of_labels[k]]
+            own = array[self._posterior.structure.layout.places_of_labels[k]]
             by_row = np.concatenate([features.T @ own for _, features in self._features(k)])
             product += rows_of_columns.T @ by_row
         return product
@@ -184,7 +184,7 @@ class RowColumns:
         columns = np.zeros((structure.layout.n_coefficients, len(self)))
         for k, rows_of_columns in enumerate(self._rows_of_columns):
             own = self._features_of(k, slice(None)) @ rows_of_columns
-            columns[structure.layout.of_labels[k]] += own
+            columns[structure.layout.places_of_labels[k]] += own
         return columns
 
     def _feature_products(self, k, l, rows, others):

@@ -203,7 +203,7 @@ def _maps_from_monomials(coordinates, posterior):
     """The maps from the monomials of every label to the features, (D, L J)."""
     structure = posterior.structure
     # The rows of the maps, one of the F coefficients at a time, set to one in all components at once.
-    index, components = structure.layout.of_components.T, np.arange(structure.n_components)
+    index, components = structure.layout.places_of_components.T, np.arange(structure.n_components)
     units = np.zeros((len(index), structure.layout.n_coefficients))
     units[np.arange(len(index))[:, None], index] = 1.0
     features = coordinates.polynomials(*structure.features.polynomials(units, posterior.second_moment_origin))
@@ -230,7 +230,7 @@ def from_own_coordinates(rows, posterior, missing_values=True, pairs=()):
         else:
             missing += labels
     if scales is not None:
-        for index, own in zip(structure.layout.of_components, scales, strict=True):
+        for index, own in zip(structure.layout.places_of_components, scales, strict=True):
             missing[np.ix_(index, index)] += own
     if noise_component is not None:
         _add_noise_component(missing, structure, noise_component)
@@ -252,7 +252,7 @@ def _add_blocks(missing, structure, blocks):
             size = rows.stop - rows.start, columns.stop - columns.start
             missing[rows, columns] = by_feature[:, own, :, other].reshape(size)
     if structure.n_tails == 1:  # All components share this coefficient.
-        index, tail = structure.layout.of_components, structure.layout.n_coefficients - 1
+        index, tail = structure.layout.places_of_components, structure.layout.n_coefficients - 1
         of_tail = blocks[..., -1].sum(axis=1)
         missing[index, tail] = missing[tail, index] = of_tail
         missing[tail, tail] = of_tail[:, -1].sum()
@@ -261,7 +261,7 @@ def _add_blocks(missing, structure, blocks):
 def _add_noise_component(missing, structure, sums):
     """Add to G what is lost because rows may be of the noise component: (K, F, F), of products h_k h_k'."""
     noise_component = structure.n_components
-    for index, own in zip(structure.layout.of_components, sums, strict=True):
+    for index, own in zip(structure.layout.places_of_components, sums, strict=True):
         # The features of component k less the only one of the noise component, which is 1.
         missing[np.ix_(index, index)] += own
         missing[index, noise_component] -= own[0]
@@ -389,7 +389,10 @@ class _SumsInOwnCoordinates:
     def _by_differences(self, whitened, pairs):
         """G, (D, D), of some rows by pairs of components, which share coefficients."""
         structure = self._posterior.structure
-        index, missing = structure.layout.of_components, np.zeros(2 * (structure.layout.n_coefficients,))
+        index, missing = (
+            structure.layout.places_of_components,
+            np.zeros(2 * (structure.layout.n_coefficients,)),
+        )
         is_shared = (index == index[0]).all(axis=0)
         for k, l, some, weights in pairs:
             rows = whitened.selected(some)

@@ -223,7 +223,7 @@ class VariationalPosterior:
     @property
     def coefficients_of_labels(self):
         """Coordinates of every label's coefficients, a list of L int arrays."""
-        return self.structure.layout.of_labels
+        return self.structure.layout.places_of_labels
 
     @property
     def mean_counts(self):

@@ -110,7 +110,7 @@ def test_what_is_reported_can_be_read_back(covariance_type, rng):
     np.testing.assert_array_equal(structure.by_group(structure.reported(by_group[0])), by_group[0])
     assert len(structure.entry_names(list("abcd"))) == structure.n_quadratic
     counts = np.arange(1.0, 1.0 + structure.n_groups)
-    number = structure.layout.reported(counts)
+    number = structure.layout.reported_numbers(counts)
     counts[:] = np.nan
     assert np.all(np.isfinite(number))  # no view of what it was made from
 

@@ -27,7 +27,7 @@ def test_moments_add_over_blocks_to_what_the_features_give(n_features):
     whitened = structure.whiten(posterior.whiteners, posterior.centred_means, with_one)
     for k, sign in enumerate([1.0, -1.0]):
         features = structure.features.of_component(whitened[k], posterior.second_moment_origin[k])
-        difference[structure.layout.of_components[k]] = sign * features
+        difference[structure.layout.places_of_components[k]] = sign * features
     expected = (weights * difference) @ difference.T
     for moments in (whole, blocks):
         found = np.zeros_like(expected)
