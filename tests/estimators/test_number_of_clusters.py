@@ -226,8 +226,8 @@ def test_the_first_range_is_up_to_the_estimators_own_number():
 
 @pytest.mark.slow
 def test_a_fit_to_the_same_rows_is_not_made_again(few_at_first, monkeypatch):
-    ascents, ascended = [], model_choice.ascended
-    monkeypatch.setattr(model_choice, "ascended", lambda *given: ascents.append(given) or ascended(*given))
+    ascents, refitted = [], model_choice.refitted
+    monkeypatch.setattr(model_choice, "refitted", lambda *given: ascents.append(given) or refitted(*given))
     rows, quick = FAR[:40], {"n_components": [1, 2], "n_draws": 200, "another_prior": False}
     fitted = mixture({"n_init": 12}, 2).fit(rows)  # Of broken sticks; those of the comparison are Dirichlet.
     result = number_of_clusters(fitted, rows, **quick)
@@ -304,8 +304,8 @@ def test_rows_in_batches_and_on_dask_are_those_of_the_table(of_two):
 
 @pytest.mark.slow
 def test_a_fit_without_names_of_columns_is_known_again_without_a_warning(monkeypatch):
-    ascents, ascended = [], model_choice.ascended
-    monkeypatch.setattr(model_choice, "ascended", lambda *given: ascents.append(given) or ascended(*given))
+    ascents, refitted = [], model_choice.refitted
+    monkeypatch.setattr(model_choice, "refitted", lambda *given: ascents.append(given) or refitted(*given))
     estimator = mixture(DIRICHLET).fit(X)
     columns = [f"c{p}" for p in range(X.shape[1])]
     number_of_clusters(
