@@ -372,7 +372,10 @@ def arrays_to_sample(estimator, structure):
             f"{name} must be positive definite, but {owner} has a negative eigenvalue. Set it to a "
             "covariance, or call fit."
         )
-    return weights / (1.0 - noise_weight), means, covariances
+    # By the sum where there is noise: a weight above one by round-off is none. Else as they are, for the same
+    # random numbers as scikit-learn's.
+    weights = weights / weights.sum() if structure.has_noise_component else weights
+    return weights, means, covariances
 
 
 class FittedClasses(Fitted):

@@ -9,13 +9,13 @@ from sklearn_lrvb.families.rate import RateColumns
 class DurationColumns(RateColumns):
     """Exponential columns: the features of a value y are 1 and y. The guess of a rate is 1 over the mean."""
 
-    what_is_wrong = "are negative or zero, but durations are positive"
+    what_is_wrong = "are negative, zero or below 1e-100, but durations are larger"
     dispersion = "the square of its mean, which are equal for an exponential duration", "logarithm"
     compared = staticmethod(np.log)
 
     @staticmethod
     def is_wrong(numbers):
-        return numbers <= 0
+        return numbers < 1e-100  # Products of smaller ones are not told from zero.
 
     @staticmethod
     def terms(y):

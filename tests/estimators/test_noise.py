@@ -144,6 +144,12 @@ def test_samples_are_rows_of_the_components(model):
         changed.sample()
 
 
+def test_samples_of_one_component_do_not_depend_on_how_its_weight_is_rounded():
+    for seed in range(12):
+        estimator = mixture(FULL, 1).fit(np.random.default_rng(seed).normal(size=(60, 3)))
+        assert np.array_equal(estimator.sample(5)[1], np.zeros(5))
+
+
 @pytest.mark.slow
 def test_its_weight_decides_by_name():
     estimator = mixture(FULL, 3).fit(X)

@@ -116,7 +116,8 @@ def costly_noise(rows, posterior):
     # Where the difference is rounding alone, the feature varies in all rows, if at all, by less than noise.
     of_rows = np.where(of_rows > _LEAST_SHARE * variances, of_rows, units)
     without_ridge = np.maximum(prior_variances - prior.ridge / freedom, 0.0)
-    varies = of_rows > np.maximum(without_ridge, np.square(prior.resolution.max()))
+    rounding = np.square(prior.resolution if variances.shape[1] > 1 else prior.resolution.max())
+    varies = of_rows > np.maximum(without_ridge, rounding)
     remaining = np.where(varies, of_rows + prior_variances, np.inf)
     # So few rows vary along so many directions at most: not all features are independent then.
     n_directions = min(rows.n_samples - 1, rows.n_features) if structure.is_matrix else rows.n_features

@@ -167,6 +167,12 @@ def test_equal_rows_within_a_component_are_no_cause():
     assert mixture.covariances_.min() < 1e-4
 
 
+@pytest.mark.parametrize("prior", ["conjugate", "flat"])
+def test_large_columns_do_not_hide_what_noise_costs_in_small_ones(prior):
+    estimator = LRVBGaussianMixture(n_components=2, prior=prior, random_state=0)
+    assert "along x0" in message_of(estimator, three_blobs() * [1e-8, 1e8, 1.0])
+
+
 @pytest.mark.parametrize("unit", [1e-4, 1e-6, 1e-8])
 @pytest.mark.parametrize("covariance_type", ["full", "tied"])
 def test_noise_in_the_default_prior_does_not_hide_itself(covariance_type, unit):
