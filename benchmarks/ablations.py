@@ -93,6 +93,7 @@ def fitted(problem, X):
     """A fit of a problem's rows, and the standard deviations of the means."""
     mixture = LRVBGaussianMixture(
         n_components=problem.n_components,
+        prior="fixed",
         covariance_type=problem.covariance_type,
         max_iter=1000,
         random_state=0,

@@ -11,6 +11,7 @@ PAGE_LETTERS = {
     "theory/linear_response": "LR",
     "theory/mixture": "M",
     "theory/mixture_covariance": "C",
+    "theory/learned_prior": "LP",
     "theory/exact_posterior": "P",
     "theory/partitions": "PA",
     "theory/missing_values": "V",

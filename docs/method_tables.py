@@ -58,7 +58,7 @@ QUESTIONS = {
     },
     "LRVBLatentClassMixture": {
         "Fit, label rows, score them": (
-            "fit fit_predict predict predict_proba score_samples score sample impute columns_",
+            "fit fit_predict predict predict_proba score_samples score sample impute columns_ learned_prior_",
             "mixed_tables",
         ),
         "How sure is it?": (

@@ -14,7 +14,8 @@ comes out should be the same numbers.
 # The estimator's fit
 # -------------------
 # 70 rows of two clusters that overlap. Means and precisions get a factor each, as in
-# the paper.
+# the paper, and the prior has given numbers. (The default learns two of them, which
+# would be two more factors.)
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import gammaln
@@ -35,6 +36,7 @@ X = np.concatenate(
 )
 mixture = LRVBGaussianMixture(
     n_components=2,
+    prior="fixed",
     factorization="independent",
     weight_concentration_prior_type="dirichlet_distribution",
     tol=1e-9,

@@ -1,7 +1,7 @@
 """
-====================================================================
-A first fit: how many clusters, how sure, and which row drives them?
-====================================================================
+================================================================
+A first fit: what clusters, how sure, and which row drives them?
+================================================================
 
 The petals and sepals of 150 irises were measured, four lengths of each flower. Do the
 flowers fall into groups? How large are these, and what is typical of each? An answer
@@ -16,8 +16,8 @@ The species of the flowers are known, but the fit does not see them.
 # %%
 # Fit
 # ---
-# Ask for more clusters than you expect: ``n_components`` is an upper bound, and
-# ``n_occupied_`` says how many of them the data need. Everything else can stay at its
+# Say how many clusters you expect, here three. (``n_components`` is an upper bound:
+# ``n_occupied_`` says how many of them hold rows.) Everything else can stay at its
 # default.
 import matplotlib.pyplot as plt
 import numpy as np
@@ -33,7 +33,7 @@ from sklearn_lrvb.displays import (
 
 iris = load_iris(as_frame=True)
 X = iris.data.rename(columns=lambda name: name.removesuffix(" (cm)"))
-mixture = LRVBGaussianMixture(n_components=5, random_state=0).fit(X)
+mixture = LRVBGaussianMixture(n_components=3, random_state=0).fit(X)
 print(
     f"{mixture.n_occupied_} clusters in {len(X)} flowers; converged: {mixture.converged_}"
 )
@@ -43,7 +43,7 @@ print(
 # ---------
 # Every estimate has an error bar: the standard deviation of what is still unknown about
 # it after seeing the data. Attributes that end in ``_std_`` hold them, in the shape of
-# the estimates. Here are those of the two clusters, by falling share.
+# the estimates. Here are those of the clusters, by falling share.
 # (``posterior_summary()`` has all of them as a pandas table, with intervals.)
 for k in np.argsort(-mixture.weights_)[: mixture.n_occupied_]:
     print(
@@ -57,8 +57,8 @@ for k in np.argsort(-mixture.weights_)[: mixture.n_occupied_]:
 # %%
 # A display draws the means as intervals that hold each with 95 % probability. (The
 # dashed ones are what variational Bayes says without the correction that this package
-# makes. They agree here, as the two clusters do not overlap; the next lesson has some
-# that do.)
+# makes. Where two clusters overlap, it takes every flower's cluster as known, and its
+# intervals are too short.)
 PosteriorIntervalDisplay.from_estimator(mixture)
 plt.show()
 
@@ -69,7 +69,7 @@ plt.show()
 display = ComponentDisplay.from_estimator(
     mixture, X, features=("petal length", "petal width")
 )
-display.ax_.set_title("Two clusters of irises")
+display.ax_.set_title("Three clusters of irises")
 # sphinx_gallery_thumbnail_number = 2
 plt.show()
 
@@ -81,8 +81,8 @@ print(pd.crosstab(species, pd.Series(mixture.predict(X), name="cluster")))
 # %%
 # Which flower drives it?
 # -----------------------
-# The *leverage* of a flower says how much the fit depends on it. One flower stands out:
-# its leverage is twice that of any other.
+# The *leverage* of a flower says how much the fit depends on it. A few stand out: theirs
+# is ten times that of most others.
 leverage = mixture.leverage(X)
 order = np.argsort(-leverage)
 print(
@@ -106,30 +106,30 @@ spread = mixture.influence(X.iloc[[first]], target="covariances", perturb="weigh
     0, k
 ]
 spread = -np.diag(spread / mixture.covariances_std_[k])
-print(f"and its variance of the sepal width by {spread[1]:+.2f}")
+print(f"and its variance of the petal length by {spread[2]:+.2f}")
 
 # %%
-# A display draws that influence for all flowers at once, here on the mean width of the
-# sepals: blue flowers lower it, red ones raise it. It names those that move it most.
-# Flower 41 has the petals of its cluster and by far its narrowest sepals.
+# A display draws that influence for all flowers at once, here on the mean length of the
+# petals: blue flowers lower it, red ones raise it. It names those that move it most.
+# They are the largest flowers, and small ones that the cluster takes from its neighbour.
 display = InfluenceDisplay.from_estimator(
     mixture,
     X,
     component=k,
-    feature="sepal width",
+    feature="petal length",
     perturb="weight",
-    features=("sepal length", "sepal width"),
+    features=("petal length", "petal width"),
 )
-display.ax_.set_title(f"Who moves the mean sepal width of cluster {k}?")
+display.ax_.set_title(f"Who moves the mean petal length of cluster {k}?")
 plt.show()
 
 # %%
-# **Answer.** Two clusters, with shares of 0.67 and 0.33 +- 0.04. The smaller one is the
-# species *setosa*; the other two species overlap, and for 150 flowers the fit prefers
-# one cluster for both. The means are known to 0.03 to 0.08 cm. The answer depends most
-# on flower 41, but not by much: without it, no mean would move by more than 0.4 of its
-# error bar, and the variance of the sepal widths of its cluster by 0.8.
+# **Answer.** Three clusters of about a third of the flowers each, +- 0.04. One is the
+# species *setosa*; the other two overlap, and are the other two species but for five
+# flowers. The means are known to 0.02 to 0.08 cm. The answer depends most on flower 118,
+# but not by much: without it, no mean would move by more than 0.3 of its error bar, and
+# the variance of the petal lengths of its cluster by 0.6.
 #
 # Read on: :ref:`sphx_glr_gallery_plot_mnist_pca_pipeline.py` checks error bars against
 # a slow and exact method, and :ref:`sphx_glr_gallery_plot_how_many_clusters.py` asks
-# how far ``n_occupied_`` can be trusted.
+# how many clusters there are.

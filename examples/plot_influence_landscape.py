@@ -28,6 +28,7 @@ settings = {
     "weight_concentration_prior_type": "dirichlet_distribution",
     "weight_concentration_prior": 1.0,
     # The prior is fixed, so that refits with a moved point have the same.
+    "prior": "fixed",
     "mean_prior": np.zeros(2),
     "covariance_prior": np.eye(2),
     "max_iter": 1000,

@@ -37,19 +37,19 @@ print((slides == "yes").mean().round(2).to_string())
 #
 # How many kinds of slides?
 # -------------------------
-# The lower bound says how well a number of classes explains the answers.
+# The log evidence says how well a number of classes explains the answers.
 fits = {}
 for n_components in range(1, 5):
     model = LRVBLatentClassMixture(n_components, random_state=0)
     fits[n_components] = model.fit(slides)
     print(
-        f"{n_components} classes: lower bound {model.lower_bound_:.1f}, "
+        f"{n_components} classes: log evidence {model.log_evidence_:.1f}, "
         f"{model.n_occupied_} of them with rows"
     )
 
 # %%
-# Not two kinds, but three: the bound is three nats higher, a factor of 28 in probability. A
-# fourth class stays empty.
+# Not two kinds, but three: that is twelve nats more, a factor of 100,000 in
+# probability. A fourth class stays empty.
 #
 # What the pathologists say
 # -------------------------
@@ -114,13 +114,14 @@ print(doubt.nsmallest(5, "probability").round(2).to_string(index=False))
 # %%
 # Does it depend on the prior?
 # ----------------------------
-# Before a slide is seen, the fit assumes one slide of "yes" and one of "no" for every
-# pathologist in every class. With half of that:
+# Before a slide is seen, the fit assumes some slides of "yes" and "no" for every pathologist
+# in every class, as often as in the whole table. How many is learned. With one given number
+# of half a slide:
 half = LRVBLatentClassMixture(3, category_concentration_prior=0.5, random_state=0)
 half.fit(slides)
 table = pd.DataFrame(
     {
-        "one": [classes.tables_[name].loc[2, "yes"] for name in slides],
+        "learned": [classes.tables_[name].loc[2, "yes"] for name in slides],
         "error bar": [classes.tables_std_[name].loc[2, "yes"] for name in slides],
         "half": [half.tables_[name].loc[2, "yes"] for name in slides],
     },
@@ -131,10 +132,10 @@ print(table.T.round(2).to_string())
 
 # %%
 # **Answer.** They agree on five slides in six. On 0.45 +- 0.05 of the slides A, B, E and G nearly
-# always see carcinoma, and C mostly; on 0.38 +- 0.05 hardly anybody does. On the other
-# 0.17 +- 0.05 there are two schools: B sees carcinoma in 0.93 +- 0.06 of them, E in three
+# always see carcinoma, and C mostly; on 0.37 +- 0.05 hardly anybody does. On the other
+# 0.17 +- 0.04 there are two schools: B sees carcinoma in 0.99 +- 0.02 of them, E in three
 # quarters, G in two thirds and A in half; C, D and F in less than a tenth. D and F are the
 # strictest: they pass about half of the slides that the others are sure of. No error bar is
 # zero: where an estimate by maximum likelihood is 0, the interval reaches to 0.07 or further.
-# The numbers of the third class, about 20 slides, depend on the prior, by up to two thirds of
-# an error bar.
+# The numbers of the third class, about 20 slides, depend on the prior, by up to one error
+# bar where nearly all or nearly none see carcinoma.

@@ -16,8 +16,8 @@ The data are 178 wines in three principal components, without their labels.
 # %%
 # Six mixtures, one fit each
 # --------------------------
-# The prior is fixed: by default it is made from the rows, and would change a little
-# when one is left out.
+# The prior is fixed: by default it is made from the rows and learned from them, and
+# would change a little when one is left out.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_wine
@@ -33,6 +33,7 @@ X = make_pipeline(StandardScaler(), PCA(3, random_state=0)).fit_transform(
 settings = {
     "weight_concentration_prior_type": "dirichlet_distribution",
     "weight_concentration_prior": 1.0,
+    "prior": "fixed",
     "mean_prior": X.mean(axis=0),
     "covariance_prior": np.cov(X.T),
     "max_iter": 2000,

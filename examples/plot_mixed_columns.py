@@ -42,19 +42,19 @@ for name, share in X.isna().mean().items():
 # %%
 # How many kinds?
 # ---------------
-# The lower bound says how well a number of classes explains the table; three nats are a
+# The log evidence says how well a number of classes explains the table; three nats are a
 # factor of twenty in probability. More classes are not better by themselves.
 fits = {}
 for n_components in range(1, 5):
     model = LRVBLatentClassMixture(n_components, random_state=0)
     fits[n_components] = model.fit(X)
     print(
-        f"{n_components} classes: lower bound {model.lower_bound_:.1f}, "
+        f"{n_components} classes: log evidence {model.log_evidence_:.1f}, "
         f"{model.n_occupied_} of them with rows"
     )
 
 # %%
-# Three classes or four are about as good, and two are worse by six nats. We take three.
+# Three classes or four are about as good, and two are worse by eight nats. We take three.
 #
 # The classes
 # -----------
@@ -168,9 +168,9 @@ print(
 
 # %%
 # **Answer.** Three kinds, or four, which are about as good. One mammal in five, 0.20 +- 0.05, is a
-# large plant eater of about 115 kg. It sleeps 4.1 +- 0.5 hours a day, half an hour of them REM
+# large plant eater of about 120 kg. It sleeps 4.1 +- 0.5 hours a day, half an hour of them REM
 # sleep. The other two kinds sleep 11 to 13 hours, two of them REM sleep. They differ in the
-# length of a cycle: 11 minutes, within a factor of 1.12, in small animals of about 140 g, and
-# 32, within a factor of 1.18, in meat eaters and omnivores of about 6 kg. Some mammals, such as
+# length of a cycle: 11 minutes, within a factor of 1.13, in small animals of about 150 g, and
+# 32, within a factor of 1.19, in meat eaters and omnivores of about 6 kg. Some mammals, such as
 # squirrel monkeys, may be of either kind. From the 31 complete rows one would not have learnt
 # who sleeps little: their heaviest class sleeps eight hours.

@@ -143,13 +143,13 @@ for nats in (-1, 0, 1):
     )
 
 # %%
-# **Answer.** Where they are without these rows, within 0.4 error bars, if noise takes them
+# **Answer.** Where they are without these rows, within 0.5 error bars, if noise takes them
 # in; without noise the means are off by up to four error bars, and these do not know it.
-# Noise found 37 of the 40 strangers and took 4 of the 360 zeros and ones. Its share,
-# 0.109 +- 0.016, agrees with that of the strangers, 0.1, and depends on the density that
-# was chosen for it by less than its error bar. Heavy tails help less: a row that is far from everything
-# still belongs to a cluster. (Strangers that look alike would be a cluster of their own,
-# with noise as without.)
+# Noise found 36 of the 40 strangers and took 4 of the 360 zeros and ones. Its share,
+# 0.106 +- 0.016, agrees with that of the strangers, 0.1. A nat less changes it by less
+# than its error bar; a nat more takes rows of the clusters. Heavy tails help less: a row
+# that is far from everything still belongs to a cluster. (Strangers that look
+# alike would be a cluster of their own, with noise as without.)
 #
 # Read on: :ref:`sphx_glr_gallery_plot_heavy_tails.py`, where the rows far out do belong to
 # the clusters, and the page `Outliers and heavy tails

@@ -40,6 +40,7 @@ settings = {
     "weight_concentration_prior_type": "dirichlet_distribution",
     "weight_concentration_prior": 1.0,
     # The prior is fixed, so that refits without a digit have the same.
+    "prior": "fixed",
     "mean_prior": X.mean(axis=0),
     "covariance_prior": np.cov(X.T),
     "max_iter": 1000,

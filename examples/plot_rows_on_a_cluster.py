@@ -135,7 +135,7 @@ client.close()
 
 # %%
 # **Answer.** The type of X, and nothing else: it is the same class, with the same
-# numbers. Two million rows tell the difference to 0.0026, where mean field would have
+# numbers. Two million rows tell the difference to 0.0025, where mean field would have
 # said 0.0016. What has an entry for every row, such as influence, is lazy; ask it for
 # sums, or for its largest values. Here no single row matters (0.7 % of an error bar),
 # but 200 together do: without that one row in ten thousand, the difference would be

@@ -58,7 +58,7 @@ def survey(seed):
 
 X, w = survey(seed=0)
 # The prior is flat: by their weights, the small group counts as 100 people, so few that
-# the default prior would pull their mean by 0.1 towards the others.
+# a fixed prior would pull their mean by 0.1 towards the others.
 settings = {"n_components": 2, "prior": "flat", "random_state": 0}
 mixture = LRVBGaussianMixture(**settings).fit(X, sample_weight=w)
 small = mixture.weights_.argmin()

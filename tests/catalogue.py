@@ -4,13 +4,16 @@ import copy
 import functools
 import itertools
 import tracemalloc
+from dataclasses import replace
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
 from covariance_types import TYPES
 
 from sklearn_lrvb import LRVBGaussianMixture
+from sklearn_lrvb.estimators import gaussian_mixture
 from sklearn_lrvb.estimators.gaussian_arguments import core_of_outlying_rows, needs_covariances, resolve_prior
 from sklearn_lrvb.gaussian.fitting.completion import Completion
 from sklearn_lrvb.gaussian.model import GAUSSIAN
@@ -19,7 +22,7 @@ from sklearn_lrvb.rows import rows_of_array
 
 COVARIANCE_TYPES = tuple(TYPES)
 SKLEARN_TYPES = tuple(name for name in TYPES if TYPES[name].is_in_scikit_learn)
-PRIORS = ("conjugate", "flat")
+PRIORS = ("fixed", "flat")
 FACTORIZATIONS = ("joint", "independent")
 WEIGHT_PRIORS = ("dirichlet_process", "dirichlet_distribution")
 SOLVERS = ("newton", "coordinate_ascent")
@@ -48,12 +51,15 @@ def few_of(models):
     """A third of the models, such that any choices of two different options are together in some model.
 
     For tests that take long, where the code has no case for a combination of three options. There is one
-    model of every covariance type with noise, and one of each of the first four with Student's t components.
+    model of every covariance type with noise and with a learned prior, and one of each of the first four with
+    Student's t components.
     """
 
     def is_chosen(model):
         if "tails" in model:
-            return model in (WITH_TAILS[1], WITH_TAILS[2], WITH_TAILS[4], WITH_TAILS[6])
+            return model in [WITH_TAILS[number] for number in (1, 2, 4, 6, -3)]
+        if model["prior"] == "learned" and "noise" not in model:
+            return model in WITH_LEARNED_PRIOR[::2]
         is_joint = model["factorization"] == "joint"
         has_sticks = model["weight_concentration_prior_type"] == "dirichlet_process"
         is_outer = model["covariance_type"] in (COVARIANCE_TYPES[0], COVARIANCE_TYPES[3])
@@ -74,7 +80,7 @@ EVERY_OPTION = tuple(
     for covariance_type, prior, factorization, weights, reg_covar in itertools.product(
         COVARIANCE_TYPES, PRIORS, FACTORIZATIONS, WEIGHT_PRIORS, (0.0, 0.05)
     )
-    if prior == "conjugate" or weights == "dirichlet_distribution"
+    if prior == "fixed" or weights == "dirichlet_distribution"
 )
 
 # The first four types have all that there is: matrices and numbers, of a component and shared, and a power.
@@ -83,11 +89,24 @@ WITHOUT_NOISE = tuple(
     model for model in EVERY_OPTION if model["covariance_type"] in COVARIANCE_TYPES[:4] or few_of([model])
 )
 
+# the default; any choices of two different options are together in some model, also in every other one
+WITH_LEARNED_PRIOR = tuple(
+    {
+        "covariance_type": covariance_type,
+        "prior": "learned",
+        "factorization": FACTORIZATIONS[(number + i) % 2],
+        "weight_concentration_prior_type": WEIGHT_PRIORS[(number + i // 2) % 2],
+        "reg_covar": (0.0, 0.05)[(number + (i + 1) // 2) % 2],
+    }
+    for i, covariance_type in enumerate(COVARIANCE_TYPES)
+    for number in range(2)
+)
+
 # a noise component needs a proper prior; any choices of two different options are together in some model
 WITH_NOISE = tuple(
     {
         "covariance_type": covariance_type,
-        "prior": "conjugate",
+        "prior": ("fixed", "learned")[(number + (i + 1) // 2) % 2],
         "factorization": FACTORIZATIONS[number],
         "weight_concentration_prior_type": WEIGHT_PRIORS[(number + i) % 2],
         "reg_covar": (0.0, 0.05)[(number + i // 2) % 2],
@@ -100,7 +119,7 @@ WITH_NOISE = tuple(
 # Both kinds of tails of a covariance type, in turn.
 TAILS = (4.0, "student"), ("student", 4.0), ("student_by_component", 4.0), (4.0, "student")
 
-# Student's t components: under both priors, with given degrees of freedom, one that is fitted, or one each
+# Student's t components: under all priors, with given degrees of freedom, one that is fitted, or one each
 WITH_TAILS = tuple(
     {
         "covariance_type": covariance_type,
@@ -112,8 +131,22 @@ WITH_TAILS = tuple(
     }
     for i, covariance_type in enumerate(COVARIANCE_TYPES)
     for number, tails in enumerate(TAILS[i % len(TAILS)])
+) + tuple(
+    {
+        "covariance_type": covariance_type,
+        "prior": "learned",
+        "factorization": factorization,
+        "weight_concentration_prior_type": weights,
+        "reg_covar": reg_covar,
+        "tails": tails,
+    }
+    for covariance_type, factorization, weights, reg_covar, tails in (
+        ("full", "independent", WEIGHT_PRIORS[0], 0.05, "student"),
+        ("diag", "joint", WEIGHT_PRIORS[1], 0.0, "student_by_component"),
+        ("spherical", "joint", WEIGHT_PRIORS[0], 0.05, 4.0),
+    )
 )
-MODELS = WITHOUT_NOISE + WITH_NOISE + WITH_TAILS
+MODELS = WITHOUT_NOISE + WITH_LEARNED_PRIOR + WITH_NOISE + WITH_TAILS
 
 
 def types_in_turn(*choices):
@@ -127,8 +160,8 @@ def rows_around_mean(X, n_jobs=None, sample_weight=None):
     return rows_of_array(X, None, n_jobs, sample_weight).around_mean()
 
 
-# all with noise or heavy tails, and of the others half
-MOST_MODELS = (*half_of(WITHOUT_NOISE), *WITH_NOISE, *WITH_TAILS)
+# all with a learned prior, noise or heavy tails, and of the others half
+MOST_MODELS = (*half_of(WITHOUT_NOISE), *WITH_LEARNED_PRIOR, *WITH_NOISE, *WITH_TAILS)
 
 
 def model_id(model):
@@ -286,6 +319,12 @@ def log_share_map(estimator):
     return np.pad(log_scale(counts), (0, n_parameters - size)), jacobian
 
 
+def expected_covariance(estimator):
+    """The covariance that a learned prior expects of the rows, or of their core; None where C0 is given."""
+    learned = posterior_of(estimator).prior.learned
+    return learned.covariance if learned is not None and learned.freedom else None
+
+
 def newton_decrement(estimator):
     """Distance of a fit from its optimum, in posterior standard deviations."""
     return uncertainty_of(estimator).to_state()["decrement"]
@@ -303,7 +342,7 @@ def assert_same_left_out(found, expected):
     Refits of many sweeps amplify round-off.
     """
     difference = np.abs(found - expected)
-    assert np.mean(difference < 1e-7) > 0.9 and difference.max() < 1e-3
+    assert np.mean(difference < 1e-7) > 0.9 and difference.max() < 1e-2
 
 
 def require_arviz():
@@ -356,9 +395,9 @@ def _fitted(items, n_components):
 
 def mixture(model, n_components=2, **parameters):
     """An unfitted mixture that converges to round-off."""
-    return LRVBGaussianMixture(
-        n_components=n_components, random_state=0, **{"max_iter": 2000, "tol": 1e-9, **model, **parameters}
-    )
+    given = {"max_iter": 2000, "tol": 1e-9, **model, **parameters}
+    kind = given.pop("kind", LRVBGaussianMixture)
+    return kind(n_components=n_components, random_state=0, **given)
 
 
 def fitted(model, n_components=2):
@@ -369,10 +408,34 @@ def fitted(model, n_components=2):
 def with_fixed_prior(model, X=None):
     """The model with a prior, and a density of noise, that do not move with the rows."""
     X = overlapping() if X is None else X
-    if model.get("prior") == "flat":
+    prior = model.get("prior", "learned")
+    if prior == "flat":
         return model
-    fixed = {"mean_prior": X.mean(axis=0), "covariance_prior": type_of(model).prior(np.cov(X.T))}
-    return with_fixed_noise({**model, **fixed}, X)
+    held = {"mean_prior": X.mean(axis=0)}
+    if prior == "learned":
+        held["kind"] = learning_as(prior_of(mixture(model), rows_around_mean(X)))
+    else:
+        held["covariance_prior"] = type_of(model).prior(np.cov(X.T))
+    return with_fixed_noise({**model, **held}, X)
+
+
+def learning_as(prior):
+    """The class of mixtures that expect of learned hyperparameters what a prior does, whatever their rows."""
+
+    def resolved(*arguments):
+        own = resolve_prior(*arguments)
+        learned, noise = own.learned, own.noise_component
+        learned = learned and replace(learned, covariance=prior.learned.covariance)
+        noise = noise and replace(noise, covariance=prior.noise_component.covariance)
+        held = {"covariance": prior.covariance, "ridge": 0.0, "rounding": prior.rounding}
+        return replace(own, learned=learned, noise_component=noise, **held)
+
+    class LearningAs(LRVBGaussianMixture):
+        def _fit(self, *arguments, **named):
+            with mock.patch.object(gaussian_mixture, "resolve_prior", resolved):
+                return super()._fit(*arguments, **named)
+
+    return LearningAs
 
 
 def with_fixed_noise(model, X):
@@ -389,7 +452,8 @@ def n_labels(model, n_components=2):
 
 def solvers_of(model):
     """The solvers of the information that a mixture has."""
-    return INFORMATION if "tails" not in model else ("primal", "matrix_free")
+    has_dual = "tails" not in model and model.get("prior", "learned") != "learned"
+    return INFORMATION if has_dual else ("primal", "matrix_free")
 
 
 WITHOUT_ATTRIBUTE = "standard_deviations", "correlations"
@@ -424,7 +488,7 @@ def deviations_of(estimator, target):
         return np.append(estimator.weights_std_, estimator.noise_weight_std_)
     if target == "log_weights":
         return estimator.posterior_std_[: estimator.n_components + bool(estimator.noise)]
-    if target in WITHOUT_ATTRIBUTE:
+    if target in WITHOUT_ATTRIBUTE or target.endswith("_prior"):
         return uncertainty_of(estimator).std(target)
     if target == "log_tails":
         return estimator.tails_std_ / estimator.tails_

@@ -19,7 +19,7 @@ class DenseReference:
         self.n, self.p = X.shape
         self.k = mixture.n_components
         self.per_component = self.p + 2 * self.p**2 + 1
-        self.sticks = mixture.prior == "conjugate" and (
+        self.sticks = mixture.prior == "fixed" and (
             mixture.weight_concentration_prior_type == "dirichlet_process"
         )
         self.n_weights = self.k * (2 if self.sticks else 1)

@@ -9,12 +9,13 @@ Precisions are Wishart blocks (d, d), as `covariance_types.py` has them.
 """
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from catalogue import mixture
 from covariance_types import TYPES
 from scipy.special import betaln, gammaln, logsumexp, multigammaln
+from scipy.stats import gamma
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Prior:
     mean_precision: float = 0.4
     degrees_of_freedom: float = 3.2
     noise: float | None = None  # Its log density.
+    scale: float = 1.0  # Of C0.
 
     @property
     def mean(self):
@@ -37,13 +39,13 @@ class Prior:
     def covariance(self):
         """C0 in the shape that the covariance type takes."""
         full = 0.3 + np.diag(np.linspace(1.0, 1.6, self.n_features))
-        return TYPES[self.covariance_type].prior(full)
+        return self.scale * TYPES[self.covariance_type].prior(full)
 
-    def fit(self, X, n_components, factorization="joint"):
-        """The fitted mixture."""
-        model = {
-            "prior": "conjugate",
-            "factorization": factorization,
+    @property
+    def arguments(self):
+        """Of the estimator: dict."""
+        return {
+            "prior": "fixed",
             "covariance_type": self.covariance_type,
             "reg_covar": 0.0,
             "weight_concentration_prior_type": (
@@ -56,7 +58,10 @@ class Prior:
             "covariance_prior": self.covariance,
             "noise": self.noise,
         }
-        return mixture(model, n_components).fit(X)
+
+    def fit(self, X, n_components, factorization="joint"):
+        """The fitted mixture."""
+        return mixture({**self.arguments, "factorization": factorization}, n_components).fit(X)
 
     def blocks(self, n_components):
         """C0 of every precision, (B, d, d)."""
@@ -64,6 +69,44 @@ class Prior:
         size = covariance_type.block_size(self.n_features)
         shape = covariance_type.shape(n_components, self.n_features)
         return np.broadcast_to(self.covariance, shape).reshape(-1, size, size)
+
+
+@dataclass(frozen=True)
+class LearnedPrior(Prior):
+    """Hyperparameters b0 ~ Gamma(P/2, P/2) and C0 ~ Gamma(1/2, 1/(2 nu0 S)), which are learned.
+
+    C0 is one number, and S its value for the covariance of the rows. The expectations of b0 and of C0/nu0 are
+    ``mean_precision`` and ``scale`` times those.
+    """
+
+    concentration: float = 1.0
+    mean_precision: float = 1.0
+    degrees_of_freedom: float = 5.0
+    typical: float = 1.0  # S
+
+    @classmethod
+    def of(cls, covariance_type, X):
+        typical = TYPES[covariance_type].prior(np.atleast_2d(np.cov(X.T)))
+        return cls(covariance_type, X.shape[1], typical=float(np.squeeze(typical)))
+
+    @property
+    def covariance(self):
+        return np.reshape(self.scale, TYPES[self.covariance_type].prior(np.eye(self.n_features)).shape)
+
+    @property
+    def arguments(self):
+        names = "mean_precision_prior", "covariance_prior"
+        return super().arguments | dict.fromkeys(names) | {"prior": "learned"}
+
+    def grid(self, n_nodes=24):
+        """Priors of given hyperparameters on a grid, and log weights of an integral over it: (G,), list."""
+        log_b, log_c = np.linspace(-10.0, 3.0, n_nodes), np.linspace(-5.0, 9.0, n_nodes)
+        half, own = 0.5 * self.n_features, 2.0 * self.degrees_of_freedom * self.typical * self.scale
+        of_b, of_c = gamma(half, scale=self.mean_precision / half), gamma(0.5, scale=own)
+        log_weights = (of_b.logpdf(np.exp(log_b)) + log_b)[:, None] + of_c.logpdf(np.exp(log_c)) + log_c
+        log_weights += np.log((log_b[1] - log_b[0]) * (log_c[1] - log_c[0]))
+        nodes = itertools.product(np.exp(log_b), np.exp(log_c))
+        return log_weights.ravel(), [replace(self, mean_precision=b, scale=c) for b, c in nodes]
 
 
 def clusters(n_samples, n_features, distance=5.0):
@@ -172,6 +215,32 @@ def _log_joint(X, n_components, prior):
 def log_evidence_by_number(X, prior, n_components):
     """log p(X | K) for K = 1, ..., n_components, with Dirichlet weights: (n_components,)."""
     return np.array([logsumexp(_log_joint(X, K, prior)[0]) for K in range(1, n_components + 1)])
+
+
+def learned_log_joints(X, prior, most):
+    """Labels of all partitions (S, N), and log p(X, partition | K) for K = 1, ..., most: (most, S).
+
+    The prior is a `LearnedPrior` of components with their own precisions.
+    """
+    log_weights, priors = prior.grid()
+    is_in = np.arange(2 ** len(X))[:, None] >> np.arange(len(X)) & 1  # Of all sets of rows.
+    of_sets = np.array([log_evidence_given(is_in[:, :, None], X, given) for given in priors])
+    labels = partitions(len(X), most)
+    assignments, occupied = labels[:, :, None] == np.arange(most), labels.max(axis=1) + 1
+    sets = np.einsum("snk,n->sk", assignments, 2 ** np.arange(len(X)))
+    of_rows = logsumexp(of_sets[:, sets].sum(axis=2) + log_weights[:, None], axis=0)
+    log_joints = np.full((most, len(labels)), -np.inf)
+    for K in range(1, most + 1):
+        few = occupied <= K
+        log_labellings = gammaln(K + 1) - gammaln(K - occupied[few] + 1)
+        of_labels = log_assignment_probability(assignments[few, :, :K], prior)
+        log_joints[K - 1, few] = of_rows[few] + of_labels + log_labellings
+    return labels, log_joints
+
+
+def learned_log_evidence_by_number(X, prior, n_components):
+    """log p(X | K) with learned hyperparameters for K = 1, ..., n_components: (n_components,)."""
+    return logsumexp(learned_log_joints(X, prior, n_components)[1], axis=1)
 
 
 def log_evidence_by_occupied(X, prior, n_components):

@@ -3,8 +3,7 @@
 import functools
 
 import numpy as np
-from catalogue import mixture, three_blobs
-from sklearn.base import clone
+from catalogue import learning_as, mixture, posterior_of, three_blobs
 
 
 @functools.cache
@@ -31,17 +30,20 @@ def fitted(model, n_components=2):
 
 def held_prior(estimator):
     """The constructor's arguments that hold the prior of a fit, if it has one, and the density of noise."""
-    if estimator.prior == "flat":
+    prior = posterior_of(estimator).prior
+    if prior.flat:
         return {}
-    prior = {"mean_prior": estimator.mean_prior_, "covariance_prior": estimator.covariance_prior_}
-    return prior | ({"noise": estimator.noise_log_density_} if estimator.noise else {})
+    held = {"mean_prior": estimator.mean_prior_}
+    if not prior.structure.parts.learns_covariance:
+        held["covariance_prior"] = estimator.covariance_prior_
+    return held | ({"noise": estimator.noise_log_density_} if estimator.noise else {})
 
 
 def refitted(estimator, X=None, sample_weight=None, **parameters):
     """The optimum near that of a fit, for other rows, weights or parameters, under the same prior."""
     start = estimator.predict_proba(incomplete())
     start = start / start.sum(axis=1, keepdims=True)
-    other = clone(estimator).set_params(
-        init_params=start, tol=1e-12, **{**held_prior(estimator), **parameters}
-    )
+    held = {"init_params": start, "tol": 1e-12, **held_prior(estimator)}
+    kind = learning_as(posterior_of(estimator).prior)
+    other = kind(**{**estimator.get_params(), **held, **parameters})
     return other.fit(incomplete() if X is None else X, sample_weight=sample_weight)

@@ -6,9 +6,10 @@ the values of the factors that the precisions are made of to the matrices Lambda
 
 *Attributes of the mixture* that are read, whether of a fitted one or of a stand-in: ``covariance_type``,
 ``n_components``, ``prior``, ``weight_concentration_prior_type`` and ``reg_covar``; ``predict_proba`` and
-``precisions_``, at which coordinate ascent starts; and under a conjugate prior
+``precisions_``, at which coordinate ascent starts; and under a proper prior
 ``weight_concentration_prior_``, ``mean_precision_prior_``, ``mean_prior_``, ``degrees_of_freedom_prior_`` and
-``covariance_prior_``.
+``covariance_prior_``. Where a learned prior has ``mean_precision_prior`` or ``covariance_prior`` None, b0 or
+C0 has a factor of its own.
 """
 
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from math import prod
 
 import numpy as np
 from covariance_types import TYPES
+from learned_prior import Hyperprior
 from scipy.special import gammaln
 
 from sklearn_lrvb.mean_field import Factor, MeanFieldModel, MeanFieldPosterior, Term
@@ -108,7 +110,7 @@ def by_factor(covariance_type, array):
 
 def has_sticks(mixture):
     """Whether the weights are those of a Dirichlet process."""
-    return mixture.prior == "conjugate" and mixture.weight_concentration_prior_type == "dirichlet_process"
+    return mixture.prior != "flat" and mixture.weight_concentration_prior_type == "dirichlet_process"
 
 
 def log_weight_map(mixture):
@@ -129,9 +131,20 @@ def mixture_model(mixture, X):
         "z": Factor(Categorical(n_components), n_samples),
     }
     terms = gaussian_terms(X, mixture.reg_covar, precisions) + weight_terms(mixture)
-    if mixture.prior == "conjugate":
-        terms += component_prior(mixture, precisions)
+    if mixture.prior != "flat":
+        hyperprior = Hyperprior.of(mixture, X)
+        factors |= hyperparameter_factors(hyperprior, precisions)
+        terms += prior_of_means(mixture, precisions, hyperprior)
+        terms += prior_of_precisions(mixture, precisions, hyperprior)
     return MeanFieldModel(factors, terms)
+
+
+def hyperparameter_factors(hyperprior, precisions):
+    """A factor of b0, and one of the part of C0 that belongs to every factor of the precisions: dict."""
+    factors = {"b0": Factor(Gamma())} if hyperprior.learns_mean_precision else {}
+    if hyperprior.learns_covariance:
+        factors |= {f"C0_{one.name}": Factor(one.factor.family) for one in precisions}
+    return factors
 
 
 def gaussian_terms(X, reg_covar, precisions):
@@ -169,29 +182,69 @@ def weight_terms(mixture):
     return [*terms, Term(concentration - 1.0, "weights.log"), Term(constant)]
 
 
-def component_prior(mixture, precisions):
-    """Log prior of means and precisions: mu_k normal around m0 with precision b0 Lambda_k, and Lambda."""
-    b0, m0, nu0 = mixture.mean_precision_prior_, mixture.mean_prior_, mixture.degrees_of_freedom_prior_
-    every = np.ones(mixture.n_components)
-    scales = by_factor(TYPES[mixture.covariance_type], mixture.covariance_prior_)
-    terms = [Term(0.5 * mixture.n_components * len(m0) * (np.log(b0) - LOG_2_PI))]
-    for precision, inverse_scale in zip(precisions, scales, strict=True):
-        embedding, value, log = b0 * precision.embedding, precision.value, precision.log
+def prior_of_means(mixture, precisions, hyperprior):
+    """log p(mu | Lambda, b0), around m0 with precision b0 Lambda, and log p(b0) where it is learned."""
+    m0, every = mixture.mean_prior_, np.ones(mixture.n_components)
+    n_means = mixture.n_components * len(m0)
+    terms = [Term(-0.5 * n_means * LOG_2_PI)]
+    b0, factor, comma = mixture.mean_precision_prior_, [], ""
+    if hyperprior.learns_mean_precision:
+        b0, factor, comma = 1.0, ["b0.value"], ","
+        terms += [Term(0.5 * n_means, "b0.log")]
+        natural = Gamma().natural_parameters(hyperprior.shape, hyperprior.rate)
+        terms += log_density("b0", Factor(Gamma()), natural)
+    else:
+        terms += [Term(0.5 * n_means * np.log(b0))]
+    for precision in precisions:
+        embedding, value = b0 * precision.embedding, precision.value
         copy, entry = precision.axes
         cross, square = np.tensordot(m0, embedding, 1), np.tensordot(np.outer(m0, m0), embedding, 2)
-        family, n_copies = precision.factor.family, precision.factor.copies or 1
-        natural = precision.natural_parameters(nu0, inverse_scale)
-        linear, logarithmic = (Factor(family).entries(natural, name) for name in family.statistics)
+        squares = np.multiply.outer(every, square)
+        own = f"{copy}{entry}{comma}"
         terms += [
-            Term(0.5 * precision.power * every, log, subscripts=f"k,{copy}"),
-            Term(cross, "mu.value", value, subscripts=f"r{entry},kr,{copy}{entry}"),
-            Term(-0.5 * embedding, "mu.outer", value, subscripts=f"qr{entry},kqr,{copy}{entry}"),
-            Term(-0.5 * np.multiply.outer(every, square), value, subscripts=f"k{entry},{copy}{entry}"),
-            Term(linear, value, subscripts=f"{entry},{copy}{entry}"),
-            Term(logarithmic, log),
-            Term(-n_copies * family.log_partition(natural)),
+            Term(0.5 * precision.power * every, precision.log, subscripts=f"k,{copy}"),
+            Term(cross, "mu.value", value, *factor, subscripts=f"r{entry},kr,{own}"),
+            Term(-0.5 * embedding, "mu.outer", value, *factor, subscripts=f"qr{entry},kqr,{own}"),
+            Term(-0.5 * squares, value, *factor, subscripts=f"k{entry},{own}"),
         ]
     return terms
+
+
+def prior_of_precisions(mixture, precisions, hyperprior):
+    """log p(Lambda | C0), and that of C0 where it is learned."""
+    covariance_type, nu0 = TYPES[mixture.covariance_type], mixture.degrees_of_freedom_prior_
+    terms = []
+    if not hyperprior.learns_covariance:
+        for one, scale in zip(precisions, by_factor(covariance_type, mixture.covariance_prior_), strict=True):
+            terms += log_density(one.name, one.factor, one.natural_parameters(nu0, scale))
+        return terms
+    for one, scale in zip(precisions, by_factor(covariance_type, hyperprior.inverse_scale), strict=True):
+        own, (copy, entry) = f"C0_{one.name}", one.axes
+        identity = np.eye(*scale.shape[:1]) if entry else 1.0
+        # The density where C0 is the identity, with the trace of C0 Lambda in place of that of Lambda.
+        terms += log_density(one.name, one.factor, one.natural_parameters(nu0, identity))
+        terms += [
+            Term(0.5 * identity, one.value, subscripts=f"{entry},{copy}{entry}"),
+            Term(-0.5, one.value, f"{own}.value", subscripts=f",{copy}{entry},{entry}"),
+            Term(0.5 * nu0 * (one.factor.copies or 1), one.log.replace(one.name, own)),
+        ]
+        terms += log_density(
+            own, Factor(one.factor.family), one.natural_parameters(hyperprior.freedom, scale)
+        )
+    return terms
+
+
+def log_density(name, factor, natural):
+    """log density of all copies of a factor, each with these natural parameters: list of Term."""
+    family, copy = factor.family, "k" * len(factor.lead)
+    value, logarithm = family.statistics
+    linear, logarithmic = (Factor(family).entries(natural, statistic) for statistic in (value, logarithm))
+    entry = "st"[: linear.ndim]
+    return [
+        Term(linear, f"{name}.{value}", subscripts=f"{entry},{copy}{entry}"),
+        Term(logarithmic, f"{name}.{logarithm}"),
+        Term(-(factor.copies or 1) * family.log_partition(natural)),
+    ]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ So are the derivatives in the weights and the positions of the rows, and the lea
     x | z = 0 has a constant density
     u | z = k ~ Gamma(nu/2, nu/2),   x | z = k, u ~ N(mu_k, (u Lambda_k)^-1)
     q(z_n, u_n) q(pi) q(mu, Lambda), or q(mu) q(Lambda); nu is the value that maximizes the bound
+    q(b0) q(C0) under a learned prior: gamma and Wishart
 
 The vector of means holds log pi, mu, the unique entries of Lambda, as `posterior_names_` has them, then
 log pi_0 if there is a noise label, and log nu (one or K numbers) where it is fitted.
@@ -22,13 +23,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from covariance_types import TYPES, CovarianceType
+from learned_prior import Hyperprior
 from scipy.optimize import brentq
 from scipy.special import digamma, gammaln, logsumexp, multigammaln, poch
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums over rows of weight times responsibility, on which the M-step depends."""
+    """What the M-step depends on: sums over rows of weight times responsibility, and E b0 and E C0."""
 
     noise: np.ndarray  # (1,), of the noise label
     counts: np.ndarray  # (K,)
@@ -36,6 +38,8 @@ class Sums:
     logs: np.ndarray  # (K,), times E log u
     first: np.ndarray  # (K, P), times E u x
     second: np.ndarray  # (K, P, P), times E u x x'
+    mean_precision: np.ndarray  # (), E b0
+    covariance_prior: np.ndarray  # E C0, in the shape of one precision
 
     def flat(self):
         return np.concatenate([np.ravel(part) for part in vars(self).values()])
@@ -63,6 +67,8 @@ class Factors:
     scale: np.ndarray
     nu: np.ndarray
     slopes: np.ndarray
+    mean_precision_prior: np.ndarray
+    covariance_prior: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,8 @@ class Fit:
 class RobustReference:
     """The model and its rows. `noise` is a log density or None; `nu` one number, K of them, or None (normal).
 
-    `fit_nu` is None, "shared" or "each". Under a flat prior `mean_precision` is 0.
+    `fit_nu` is None, "shared" or "each". Under a flat prior `mean_precision` is 0. Hyperparameters that the
+    `hyperprior` learns are where iterations start.
     """
 
     X: np.ndarray
@@ -89,9 +96,10 @@ class RobustReference:
     sticks: bool
     concentration: float
     mean_prior: np.ndarray
-    mean_precision: float
+    mean_precision: np.ndarray
     freedom: float
-    covariance_prior: object
+    covariance_prior: np.ndarray
+    hyperprior: Hyperprior
     reg_covar: float = 0.0
     noise: float | None = None
     noise_prior: tuple = (1.0, 1.0)
@@ -100,19 +108,24 @@ class RobustReference:
     nu_prior: tuple = (2.0, 0.1)
 
     @classmethod
-    def like(cls, estimator, X, sample_weight=None, **options):
-        """The model of a fitted estimator, with `noise`, `nu` and the other options as given."""
+    def like(cls, estimator, X, sample_weight=None, covariance=None, **options):
+        """The model of a fitted estimator, with `noise`, `nu` and the other options as given.
+
+        A learned prior expects a `covariance`, by default that of the rows.
+        """
+        X = np.asarray(X, dtype=float)
         return cls(
-            X=np.asarray(X, dtype=float),
+            X=X,
+            hyperprior=Hyperprior.of(estimator, X, covariance),
             sample_weight=np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float),
             n_components=estimator.n_components,
             covariance_type=TYPES[estimator.covariance_type],
             independent=estimator.factorization == "independent",
-            sticks=estimator.prior == "conjugate"
+            sticks=estimator.prior != "flat"
             and estimator.weight_concentration_prior_type == "dirichlet_process",
             concentration=float(estimator.weight_concentration_prior_),
             mean_prior=np.asarray(estimator.mean_prior_),
-            mean_precision=float(estimator.mean_precision_prior_),
+            mean_precision=np.asarray(estimator.mean_precision_prior_),
             freedom=float(estimator.degrees_of_freedom_prior_),
             covariance_prior=np.asarray(estimator.covariance_prior_),
             reg_covar=estimator.reg_covar,
@@ -157,11 +170,15 @@ class RobustReference:
 
     def expected_log_determinants(self, q):
         """E log|Lambda| of every component, (K,)."""
-        places = 0.5 * (q.freedom[:, None] - np.arange(self.block_size))
-        size = self.n_blocks * self.block_size
-        of_group = self.n_blocks * digamma(places).sum(axis=1) + size * np.log(2.0)
-        of_group = self.power * (of_group - self.log_determinant(q.scale))
+        of_group = self.power * self.expected_log_determinant(q.freedom, q.scale)
         return np.broadcast_to(of_group, (self.n_components,))
+
+    def expected_log_determinant(self, freedom, scale):
+        """E of the log determinant of a group's Wishart blocks, (S,)."""
+        places = 0.5 * (freedom[:, None] - np.arange(self.block_size))
+        size = self.n_blocks * self.block_size
+        of_blocks = self.n_blocks * digamma(places).sum(axis=1) + size * np.log(2.0)
+        return of_blocks - self.log_determinant(scale)
 
     def expected_log_weights(self, q):
         """E log pi (K,), and E log pi_0."""
@@ -243,7 +260,8 @@ class RobustReference:
         log_densities, shape, rate = self.log_densities(q, self.X)
         return np.exp(log_densities - logsumexp(log_densities, axis=1, keepdims=True)), shape, rate
 
-    def sums(self, responsibilities, shape, rate):
+    def sums(self, responsibilities, shape, rate, q=None):
+        """Sums over the rows, and hyperparameters that follow from given factors of the parameters."""
         counted = self.sample_weight[:, None] * responsibilities
         noise, counted = counted[:, -1:].sum(axis=0), counted[:, :-1]
         expected, logs = np.ones_like(counted), np.zeros_like(counted)
@@ -257,7 +275,20 @@ class RobustReference:
             (counted * logs).sum(axis=0),
             scaled.T @ self.X,
             np.einsum("nk,np,nq->kpq", scaled, self.X, self.X),
+            *self.hyperparameters(q),
         )
+
+    def hyperparameters(self, q):
+        """E b0 and E C0."""
+        b0, C0, learned = self.mean_precision, self.covariance_prior, self.hyperprior
+        if q is not None and learned.learns_mean_precision:
+            squares = self.expected_squares(q, self.mean_prior[None]).sum()
+            b0 = (learned.shape + 0.5 * q.means.size) / (learned.rate + 0.5 * squares)
+        if q is not None and learned.learns_covariance:
+            inverse_scale = learned.inverse_scale + self.expected_precisions(q).sum(axis=0)
+            freedom = learned.freedom + len(q.freedom) * self.freedom
+            C0 = freedom * self.covariance_type.inverse(inverse_scale)
+        return np.asarray(b0), np.asarray(C0)
 
     def m_step(self, sums, tilt=None):
         """The best factors, given the sums and a tilt of the log joint density (d,)."""
@@ -274,12 +305,13 @@ class RobustReference:
         freedom = self.freedom + self.power * self.by_group(sums.counts)
         if self.independent:
             freedom = freedom + self.power * self.by_group(np.ones(self.n_components))
-        mean_precision = self.mean_precision + sums.scales
+        b0, C0 = sums.mean_precision, sums.covariance_prior
+        mean_precision = b0 + sums.scales
         nu = self.best_nu(sums, of_nu)
-        centres = (sums.first + self.mean_precision * self.mean_prior) / mean_precision[:, None]
+        centres = (sums.first + b0 * self.mean_prior) / mean_precision[:, None]
         spread = np.zeros_like(sums.second)
         scale = self.best_scale(sums, centres, spread, of_precisions)
-        q = Factors(weights, noise, centres, mean_precision, spread, freedom, scale, nu, 0.0 * slopes)
+        q = Factors(weights, noise, centres, mean_precision, spread, freedom, scale, nu, 0.0 * slopes, b0, C0)
         if not self.independent:
             # Given Lambda the mean of mu moves by (tau Lambda)^-1 t. Lambda moves in the second order of t.
             return replace(q, slopes=slopes / mean_precision[:, None])
@@ -300,8 +332,8 @@ class RobustReference:
         scatter = sums.second - cross - cross.swapaxes(1, 2)
         scatter += sums.scales[:, None, None] * (np.einsum("kp,kq->kpq", means, means) + spread)
         scatter += (self.reg_covar * sums.scales)[:, None, None] * np.eye(self.n_features)
-        scatter += self.mean_precision * (np.einsum("kp,kq->kpq", away, away) + spread)
-        return self.by_group(self.covariance_type.statistic(scatter)) + self.covariance_prior - 2.0 * tilt
+        scatter += sums.mean_precision * (np.einsum("kp,kq->kpq", away, away) + spread)
+        return self.by_group(self.covariance_type.statistic(scatter)) + sums.covariance_prior - 2.0 * tilt
 
     def best_nu(self, sums, tilt):
         """Degrees of freedom at which the bound, the log prior of log nu and the tilt are largest, (K,)."""
@@ -337,7 +369,8 @@ class RobustReference:
         return K + K * P + self.n_entries + int(self.noise is not None) + of_nu
 
     def iterated(self, sums, tilt=None):
-        return self.sums(*self.e_step(self.m_step(sums, tilt)))
+        q = self.m_step(sums, tilt)
+        return self.sums(*self.e_step(q), q)
 
     def fit(self, responsibilities):
         """Iterations from given responsibilities (n, K), (n, K + 1) with noise last, to a fixed point."""
@@ -425,40 +458,23 @@ class RobustReference:
         """log sum_k exp of the expected log densities of every row, (n,)."""
         return logsumexp(self.log_densities(q, self.X if points is None else points)[0], axis=1)
 
-    def left_out_score(self, fit, row):
-        """The score of a row after a refit without it."""
-        without = self.with_weight(row, -self.sample_weight[row])
-        return without.scores(without.ascended(fit.sums).factors, self.X[row : row + 1])[0]
+    def left_out_scores(self, fit, rows):
+        """The scores of some rows after a refit without all of them, (n,)."""
+        without = self.with_weight(rows, -self.sample_weight[rows])
+        return without.scores(without.ascended(fit.sums).factors, self.X[rows])
 
     # The lower bound.
 
-    def lower_bound(self, q, responsibilities=None, shape=None, rate=None):
-        """E log p(x, z, u, parameters | nu) - E log q, at the optimal q(z, u) or a given one.
+    def lower_bound(self, q):
+        """E log p(x, z, u, parameters) - E log q, at the optimal q(z, u).
 
-        Flat priors count as 1, that of the weights in log pi. The prior of nu is left out
-        (`log_prior_of_nu`).
+        Flat priors count as 1, that of the weights in log pi; that of nu is the density of log nu.
         """
-        if responsibilities is None:
-            return self.sample_weight @ self.scores(q) - self.divergence(q)
-        P, (log_weights, log_noise) = self.n_features, self.expected_log_weights(q)
-        Lambda = self.matrices(self.expected_precisions(q))
-        distance = self.expected_squares(q, self.X) + self.reg_covar * np.einsum("kpp->k", Lambda)
-        u, of_u = 1.0, 0.0
-        if self.nu is not None:
-            half, u, log_u = 0.5 * q.nu, shape / rate, digamma(shape) - np.log(rate)
-            of_u = half * np.log(half) - gammaln(half) + (half - 1.0) * log_u - half * u + 0.5 * P * log_u
-            of_u = of_u + shape - np.log(rate) + gammaln(shape) + (1.0 - shape) * digamma(shape)
-        of_rows = log_weights + 0.5 * self.expected_log_determinants(q) - 0.5 * P * np.log(2.0 * np.pi)
-        of_rows = of_rows - 0.5 * u * distance + of_u
-        if self.noise is not None:
-            of_rows = np.hstack([of_rows, np.full((len(self.X), 1), log_noise + self.noise)])
-        r = responsibilities[:, : of_rows.shape[1]]
-        of_rows = (r * (of_rows - np.log(np.maximum(r, 1e-300)))).sum(axis=1)
-        return self.sample_weight @ of_rows - self.divergence(q)
+        return self.sample_weight @ self.scores(q) - self.divergence(q) + self.log_prior_of_nu(q)
 
     def divergence(self, q):
         """KL(q || prior) of all parameters but nu."""
-        flat, K, P = self.mean_precision == 0, self.n_components, self.n_features
+        K, P, b0 = self.n_components, self.n_features, q.mean_precision_prior
         if self.sticks:
             prior = np.tile([1.0, self.concentration], (K, 1))
         else:
@@ -474,22 +490,48 @@ class RobustReference:
             of_means = 0.5 * (log_det + P * np.log(q.mean_precision / (2.0 * np.pi)) - P)
             traces = P / q.mean_precision
         log_det_of_group = log_det[: len(q.scale)] / self.power
-        of_precisions = self.wishart_log_density(q.freedom, q.scale, log_det_of_group, q)
-        if not flat:
+        expected = self.expected_precisions(q)
+        of_precisions = self.wishart_log_density(q.freedom, q.scale, log_det_of_group, expected)
+        if b0 > 0:
             away = q.means - self.mean_prior
             squares = np.einsum("kp,kpq,kq->k", away, Lambda, away) + traces
-            of_means -= 0.5 * (log_det + P * np.log(self.mean_precision / (2.0 * np.pi)))
-            of_means += 0.5 * self.mean_precision * squares
-            prior_scale = np.broadcast_to(self.covariance_prior, q.scale.shape)
+            of_means -= 0.5 * (log_det + P * np.log(b0 / (2.0 * np.pi)))
+            of_means += 0.5 * b0 * squares
+            prior_scale = np.broadcast_to(q.covariance_prior, q.scale.shape)
             freedom = np.full(len(q.freedom), self.freedom)
-            of_precisions -= self.wishart_log_density(freedom, prior_scale, log_det_of_group, q)
-        return found + of_means.sum() + of_precisions.sum()
+            of_precisions -= self.wishart_log_density(freedom, prior_scale, log_det_of_group, expected)
+        return found + of_means.sum() + of_precisions.sum() + self.divergence_of_hyperparameters(q)
 
-    def wishart_log_density(self, freedom, scale, log_determinant, q):
-        """E_q of the log density of Wishart blocks with given freedom and inverse scale, (S,)."""
+    def divergence_of_hyperparameters(self, q):
+        """KL of the factors of b0 and C0, and a correction of the log densities of means and precisions.
+
+        These were taken at E b0 and E C0, whose logarithms exceed E log b0 and E log|C0|.
+        """
+        found, learned, n_groups = 0.0, self.hyperprior, len(q.freedom)
+        if learned.learns_mean_precision:
+            shape, b0 = learned.shape + 0.5 * q.means.size, q.mean_precision_prior
+            excess = np.log(shape) - digamma(shape)  # log E b0 - E log b0
+            found += 0.5 * q.means.size * excess
+            found += gamma_log_density(shape, shape / b0, np.log(b0) - excess, b0)
+            found -= gamma_log_density(learned.shape, learned.rate, np.log(b0) - excess, b0)
+        if learned.learns_covariance:
+            C0, freedom = q.covariance_prior[None], np.array([learned.freedom + n_groups * self.freedom])
+            log_det = self.expected_log_determinant(freedom, freedom * self.covariance_type.inverse(C0))
+            found += 0.5 * n_groups * self.freedom * (self.log_determinant(C0) - log_det)
+            inverse_scale = freedom * self.covariance_type.inverse(C0)
+            found += self.wishart_log_density(freedom, inverse_scale, log_det, C0)
+            found -= self.wishart_log_density(
+                np.array([learned.freedom]), learned.inverse_scale[None], log_det, C0
+            )
+        return np.sum(found)
+
+    def wishart_log_density(self, freedom, scale, log_determinant, expected):
+        """E of the log density of Wishart blocks with given freedom and inverse scale, (S,).
+
+        It is given E of the log determinants, (S,), and of the blocks.
+        """
         size = self.block_size
         of_blocks = gammaln if size == 1 else np.vectorize(lambda a: multigammaln(a, size))
-        expected = self.expected_precisions(q)
         trace = (scale * expected).reshape(len(expected), -1).sum(axis=1)
         constant = 0.5 * freedom * (self.log_determinant(scale) - self.n_blocks * size * np.log(2.0))
         constant = constant - self.n_blocks * of_blocks(0.5 * freedom)
@@ -500,6 +542,11 @@ class RobustReference:
         a, b = self.nu_prior
         nu = {None: q.nu[:0], "shared": q.nu[:1], "each": q.nu}[self.fit_nu]
         return (a * np.log(b) - gammaln(a) + a * np.log(nu) - b * nu).sum()
+
+
+def gamma_log_density(shape, rate, expected_log, expected):
+    """E of the log density of a gamma variable."""
+    return shape * np.log(rate) - gammaln(shape) + (shape - 1.0) * expected_log - rate * expected
 
 
 def dirichlet_divergence(q, prior):

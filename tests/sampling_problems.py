@@ -21,7 +21,7 @@ from scipy.special import gammaln, logsumexp
 
 from sklearn_lrvb.sampling.sampler import PosteriorSampler
 
-PROPER = [model for model in MOST_MODELS if model["prior"] == "conjugate"]
+PROPER = [model for model in MOST_MODELS if model["prior"] != "flat"]
 NORMAL = [model for model in PROPER if "noise" not in model and "tails" not in model]
 THETA = ("log_weights", "means", "precisions")
 
@@ -124,15 +124,39 @@ class Problem:
         m0, b0 = self.mixture.mean_prior_, self.mixture.mean_precision_prior_
         for mean, matrix in zip(means, matrices, strict=True):
             total += stats.multivariate_normal.logpdf(mean, m0, np.linalg.inv(b0 * matrix))
-        return total + self._log_prior_of_precisions(precisions)
+        C0 = np.asarray(self.mixture.covariance_prior_)
+        total += self._log_density_of_wisharts(precisions, self.mixture.degrees_of_freedom_prior_, C0)
+        if prior.learned is not None:
+            gaps = means - m0
+            squares = np.einsum("kp,kpq,kq->", gaps, matrices, gaps)
+            total += self._log_ratio_of_hyperparameters(prior.learned, means.size, squares, precisions)
+        return total
 
-    def _log_prior_of_precisions(self, precisions):
-        nu, scale = self.mixture.degrees_of_freedom_prior_, self.mixture.covariance_prior_
+    def _log_density_of_wisharts(self, precisions, nu, scale):
+        """The log density of matrices or numbers under a Wishart distribution, given its inverse scale."""
         if not type_of(self.model).is_matrix:
             return stats.gamma.logpdf(precisions, 0.5 * nu, scale=2.0 / scale).sum()
         n_features = self.X.shape[1]
         matrices = np.moveaxis(precisions.reshape(-1, n_features, n_features), 0, -1)
         return stats.wishart.logpdf(matrices, nu, np.linalg.inv(scale)).sum()
+
+    def _log_ratio_of_hyperparameters(self, learned, n_means, squares, precisions):
+        """log p(b0, C0) - log p(b0, C0 | mu, Lambda): the difference is the same at any b0 and C0."""
+        total = 0.0
+        if learned.shape:
+            before = stats.gamma(learned.shape, scale=1.0 / learned.rate)
+            after = stats.gamma(learned.shape + 0.5 * n_means, scale=1.0 / (learned.rate + 0.5 * squares))
+            b0 = self.mixture.mean_precision_prior_
+            total += before.logpdf(b0) - after.logpdf(b0)
+        if learned.freedom:
+            is_matrix, nu = type_of(self.model).is_matrix, self.mixture.degrees_of_freedom_prior_
+            C0, g = np.asarray(self.mixture.covariance_prior_), learned.freedom
+            by_group = precisions.reshape(-1, *C0.shape)
+            inverse = np.linalg.inv(learned.covariance) if is_matrix else 1.0 / learned.covariance
+            before, own = g / nu * inverse, g + len(by_group) * nu
+            total += self._log_density_of_wisharts(C0, g, before)
+            total -= self._log_density_of_wisharts(C0, own, before + by_group.sum(axis=0))
+        return total
 
 
 @functools.cache
@@ -167,10 +191,40 @@ def labels_and_probabilities(estimator, X):
 def _assignments(estimator, X):
     """log p(X, labels) and E(sum_k pi_k mu_k given labels) of all labels, (L^N,) each."""
     posterior = posterior_of(estimator)
-    weights = posterior.prior.weights
-    nu0, b0 = estimator.degrees_of_freedom_prior_, estimator.mean_precision_prior_
-    c0, m0 = float(np.ravel(estimator.covariance_prior_)[0]), estimator.mean_prior_[0]
-    noise = posterior.prior.reg_covar
+    learned, nu0 = posterior.prior.learned, estimator.degrees_of_freedom_prior_
+    labels = np.array(list(itertools.product(range(posterior.n_labels), repeat=len(X))))
+    b0, C0 = estimator.mean_precision_prior_, float(np.ravel(estimator.covariance_prior_)[0])
+    if learned is None:
+        return _assignments_given(estimator, X, labels, b0, C0)
+    of_b0, of_C0 = [(b0, 0.0)], [(C0, 0.0)]
+    if learned.shape:
+        of_b0 = _quadrature(stats.gamma(learned.shape, scale=1.0 / learned.rate))
+    if learned.freedom:
+        rate = 0.5 * learned.freedom / (nu0 * float(np.ravel(learned.covariance)[0]))
+        of_C0 = _quadrature(stats.gamma(0.5 * learned.freedom, scale=1.0 / rate))
+    total, weighted = -np.inf, 0.0
+    for (b0, log_weight), (C0, own) in itertools.product(of_b0, of_C0):
+        log_density, means = _assignments_given(estimator, X, labels, b0, C0)
+        log_density = log_density + log_weight + own
+        added = np.logaddexp(total, log_density)
+        weighted = weighted * np.exp(total - added) + means * np.exp(log_density - added)
+        total = added
+    return total, weighted
+
+
+def _quadrature(distribution, n_nodes=50, tail=1e-9):
+    """Nodes and log weights of the trapezoidal rule in the logarithm of a variable: list of pairs."""
+    # A factor of the variable's root or more goes to zero with it.
+    logs, step = np.linspace(*np.log(distribution.ppf([tail, 1.0 - tail])), n_nodes, retstep=True)
+    nodes = np.exp(logs)
+    return list(zip(nodes, distribution.logpdf(nodes) + logs + np.log(step), strict=True))
+
+
+def _assignments_given(estimator, X, labels, b0, c0):
+    """The same given b0 and C0, of labels (L^N, N)."""
+    posterior = posterior_of(estimator)
+    weights, nu0 = posterior.prior.weights, estimator.degrees_of_freedom_prior_
+    m0, noise = estimator.mean_prior_[0], posterior.prior.reg_covar
 
     def of_precision(n_rows, sum_of_squares):
         """log of the integral over one precision, without the factors of the means."""
@@ -181,7 +235,6 @@ def _assignments(estimator, X):
             - 0.5 * (nu0 + n_rows) * np.log(0.5 * (c0 + sum_of_squares))
         )
 
-    labels = np.array(list(itertools.product(range(posterior.n_labels), repeat=len(X))))
     is_in = labels[:, None] == np.arange(posterior.n_labels)[:, None]
     label_counts, is_in = is_in.sum(axis=2), is_in[:, : posterior.n_components]
     counts = label_counts[:, : posterior.n_components]

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from catalogue import (
+    WITH_LEARNED_PRIOR,
     WITHOUT_NOISE,
     log_share_map,
     mixture,
@@ -14,6 +15,7 @@ from catalogue import (
     three_blobs,
 )
 from covariance_types import TYPES
+from learned_prior import Hyperprior
 from mixture_from_parts import MixtureFromParts, by_factor, fit_from_parts, mixture_model
 from scipy import stats
 from scipy.linalg import block_diag
@@ -26,11 +28,16 @@ def has_sticks(model):
     return model["weight_concentration_prior_type"] == "dirichlet_process"
 
 
-INDEPENDENT = [model for model in WITHOUT_NOISE if model["factorization"] == "independent"]
+NORMAL = WITHOUT_NOISE + WITH_LEARNED_PRIOR
+INDEPENDENT = [model for model in NORMAL if model["factorization"] == "independent"]
 every_model = pytest.mark.parametrize("model", INDEPENDENT, ids=model_id)
-# Together these have all terms of the other models except for the constants of a Dirichlet.
+LEARNED = [model for model in INDEPENDENT if model["prior"] == "learned"]
+# Together these have all terms of the other models with given hyperparameters except for the constants of a
+# Dirichlet.
 TWO_MODELS = [
-    model for model in INDEPENDENT if model["reg_covar"] and (has_sticks(model) or model["prior"] == "flat")
+    model
+    for model in INDEPENDENT
+    if model["reg_covar"] and (model["prior"] == "flat" or (model["prior"] == "fixed" and has_sticks(model)))
 ]
 two_models = pytest.mark.parametrize("model", TWO_MODELS, ids=model_id)
 
@@ -46,13 +53,15 @@ def hyperparameters(model, n_components, n_features):
         return softmax(np.outer(position - middle, np.arange(n_components)), axis=1)
 
     return SimpleNamespace(
-        **model,
+        **{"tails": "normal", **model},
         n_components=n_components,
         weight_concentration_prior_=0.8,
         mean_precision_prior_=0.6,
         mean_prior_=np.linspace(0.2, -0.5, n_features),
         degrees_of_freedom_prior_=n_features + 0.7,
         covariance_prior_=covariance_type.prior(scale),
+        mean_precision_prior=None,
+        covariance_prior=None,
         precisions_=np.broadcast_to(
             covariance_type.prior(np.eye(n_features)), covariance_type.shape(n_components, n_features)
         ),
@@ -87,6 +96,21 @@ def errors_in_deviations(found, expected):
 # The terms are the densities with all constants.
 
 
+def log_wishart(covariance_type, values, degrees_of_freedom, inverse_scale):
+    """log density of independent Wishart matrices, or of gamma variables of half the numbers, by scipy."""
+    if covariance_type.is_matrix:
+        values = np.moveaxis(values.reshape(-1, *inverse_scale.shape), 0, -1)
+        return np.sum(stats.wishart.logpdf(values, degrees_of_freedom, np.linalg.inv(inverse_scale)))
+    return stats.gamma(0.5 * degrees_of_freedom, scale=2.0 / inverse_scale).logpdf(values).sum()
+
+
+def named(covariance_type, name, values):
+    """Values by the names of the factors that they are the values of."""
+    if covariance_type.is_matrix:
+        return {f"{name}Lambda": values}
+    return {f"{name}lambda{i}": one for i, one in enumerate(by_factor(covariance_type, values))}
+
+
 @every_model
 def test_log_joint_is_the_sum_of_the_densities(model):
     n_samples, n_components, n_features = 6, 3, 2
@@ -94,22 +118,24 @@ def test_log_joint_is_the_sum_of_the_densities(model):
     rng = np.random.default_rng(4)
     X, z = rng.normal(size=(n_samples, n_features)), rng.integers(n_components, size=n_samples)
     at = hyperparameters(model, n_components, n_features)
-    nu0, C0 = at.degrees_of_freedom_prior_, at.covariance_prior_
+    nu0, b0, C0 = at.degrees_of_freedom_prior_, at.mean_precision_prior_, at.covariance_prior_
     mu = rng.normal(size=(n_components, n_features))
     shape = covariance_type.shape(n_components, n_features)
+    values, prior, learned = rng.gamma(2.0, size=shape), 0.0, {}
     if covariance_type.is_matrix:
         n_precisions = 1 if covariance_type.is_shared else n_components
         values = stats.wishart(5, np.eye(n_features)).rvs(n_precisions, random_state=rng).reshape(shape)
-        prior = np.sum(stats.wishart.logpdf(np.moveaxis(values, 0, -1), nu0, np.linalg.inv(C0)))
-        assigned = {"Lambda": values}
-    else:
-        values = rng.gamma(2.0, size=shape)
-        prior = stats.gamma(0.5 * nu0, scale=2.0 / C0).logpdf(values).sum()
-        assigned = {f"lambda{i}": one for i, one in enumerate(by_factor(covariance_type, values))}
+    if model["prior"] == "learned":
+        hyperprior = Hyperprior.of(at, X)
+        b0, C0 = 0.7, 1.3 * C0
+        prior += stats.gamma.logpdf(b0, hyperprior.shape, scale=1.0 / hyperprior.rate)
+        prior += log_wishart(covariance_type, C0, hyperprior.freedom, hyperprior.inverse_scale)
+        learned = {"b0": b0, **named(covariance_type, "C0_", C0)}
+    prior += log_wishart(covariance_type, values, nu0, C0)
     precisions = covariance_type.dense(values, n_components, n_features)
     covariances = np.linalg.inv(precisions)
     prior += sum(
-        stats.multivariate_normal.logpdf(mean, at.mean_prior_, covariance / at.mean_precision_prior_)
+        stats.multivariate_normal.logpdf(mean, at.mean_prior_, covariance / b0)
         for mean, covariance in zip(mu, covariances, strict=True)
     )
     if has_sticks(model):
@@ -130,7 +156,7 @@ def test_log_joint_is_the_sum_of_the_densities(model):
         for x, k in zip(X, z, strict=True)
     )
     log_joint = mixture_model(at, X).log_joint
-    point = {"mu": mu, "weights": weights, "z": z, **assigned}
+    point = {"mu": mu, "weights": weights, "z": z, **named(covariance_type, "", values), **learned}
     found = log_joint.value(
         {name: factor.family.statistics_of(point[name]) for name, factor in log_joint.factors.items()}
     )
@@ -143,7 +169,7 @@ def test_log_joint_is_the_sum_of_the_densities(model):
 def weight_moments(model, at, counts):
     """E log pi and its covariance."""
     if not has_sticks(model):
-        concentration = counts + (at.weight_concentration_prior_ if model["prior"] == "conjugate" else 0.0)
+        concentration = counts + (at.weight_concentration_prior_ if model["prior"] == "fixed" else 0.0)
         return (
             digamma(concentration) - digamma(concentration.sum()),
             np.diag(polygamma(1, concentration)) - polygamma(1, concentration.sum()),
@@ -234,7 +260,7 @@ def test_covariance_is_the_closed_form_where_assignments_are_certain(model):
     assert errors_in_deviations(fitted.covariance, expected.covariance) < 1e-8
 
 
-@two_models
+@pytest.mark.parametrize("model", TWO_MODELS + LEARNED, ids=model_id)
 def test_covariance_is_how_a_refit_moves(model):
     # Adding t u . theta to log p moves E theta by t Cov(theta) u.
     at, fitted = fitted_to_clusters(model)
@@ -336,3 +362,22 @@ def test_equals_the_estimator(model, n_components):
     np.testing.assert_allclose(estimator.posterior_mean_, reference.mean - shift, rtol=1e-8, atol=1e-8)
     covariance = jacobian @ reference.covariance @ jacobian.T
     assert errors_in_deviations(estimator.posterior_covariance_, covariance) < 1e-8
+
+
+@pytest.mark.parametrize("model", LEARNED, ids=model_id)
+def test_learned_hyperparameters_equal_those_of_the_estimator(model):
+    X = three_blobs(60, n_features=2) * [1.0, 1.5]
+    estimator = mixture(model, 2).fit(X)
+    posterior = fit_from_parts(estimator, X).posterior
+    names = [f"{name}.value" for name in posterior.factors if name.startswith("C0")]
+    is_matrix = TYPES[model["covariance_type"]].is_matrix
+    unique = [0, 1, 3] if is_matrix else slice(None)
+    mean = np.concatenate([np.ravel(posterior.mean(name)) for name in ("b0.value", *names)])
+    given = estimator.mean_precision_prior_, estimator.covariance_prior_
+    np.testing.assert_allclose(np.concatenate([np.ravel(one) for one in given]), mean, rtol=1e-8)
+    place = np.append(0, 1 + np.arange(len(mean) - 1)[unique])
+    expected = posterior.covariance("b0.value", *names)[np.ix_(place, place)]
+    found = estimator.get_posterior_covariance(
+        target=["mean_precision_prior", "covariance_prior"], method="lrvb"
+    )
+    assert errors_in_deviations(found, expected) < 1e-8

@@ -23,16 +23,16 @@ LIBRARY = Path(sklearn_lrvb.__file__).parent
 
 # Files, functions, changes of file, depth.
 LIMITS = {
-    "fit": (43, 308, 722, 19),
-    "posterior_covariance_": (24, 153, 127, 15),  # The fit may leave the matrix to the first question.
+    "fit": (45, 335, 930, 22),
+    "posterior_covariance_": (25, 168, 145, 18),  # The fit may leave the matrix to the first question.
     "influence": (20, 99, 72, 10),
     "predict": (10, 37, 19, 9),
-    "fit classes": (45, 403, 6_157, 22),
-    "error bars of classes": (24, 151, 102, 15),
+    "fit classes": (47, 440, 12_700, 23),
+    "error bars of classes": (27, 168, 130, 15),
     "influence on classes": (28, 115, 82, 13),
     "predict classes": (18, 67, 45, 11),
 }
-MOST_FILES, MOST_LINES = 207, 25_027
+MOST_FILES, MOST_LINES = 211, 26_050
 # Steps of the fits that are traced: the changes of file grow with them.
 STEPS, STEPS_OF_CLASSES = 8, 12
 # Own classes in the method resolution order of an estimator, one for an old scikit-learn; methods of a class.
@@ -138,8 +138,8 @@ def test_the_library_stays_small():
 WIDE = {
     "BayesianMixture": 16,
     "LRVBGaussianMixture": 24,
-    "LRVBLatentClassMixture": 19,
-    "MixturePrior": 14,
+    "LRVBLatentClassMixture": 20,
+    "MixturePrior": 16,
     "MixtureModel": 17,  # A table of classes.
     "from_estimator": 18,
     "ComponentDisplay": 13,

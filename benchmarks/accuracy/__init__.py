@@ -7,5 +7,7 @@ every covariance type; influence equals refits under a fixed prior to 1e-5 sds; 
 to 1.6 nats below the exact log evidence of two components on nine rows, of which 0.7 are the two labellings.
 
 N is the number of rows, P of features and K of components. *sd* is short for standard deviation, and *sds*
-for several. LRVB stands for the linear response covariance of this library.
+for several. LRVB stands for the linear response covariance of this library. Fits are under scikit-learn's
+prior (`prior="fixed"`), a flat one, or one that is named, except under
+[the learned prior](#the-learned-prior) and [embeddings](#embeddings).
 """

@@ -1,7 +1,7 @@
 """Coverage again, with corrections: does the exact posterior contain the truth where linear response fails?
 
 The settings are some of those of the coverage experiment in which error bars of linear response hold the
-truth too rarely. The fit has its default prior, under which the exact posterior exists; the truth was not
+truth too rarely. The fit has the fixed prior, under which the exact posterior exists; the truth was not
 drawn from that prior, which pulls the estimates of few rows towards the middle of the table. (`exactness` has
 truths that were.) Intervals are the central 95 % ones of ``posterior_summary``. Components are matched to the
 true ones by their means; fits that lost a component or ended elsewhere are left out.
@@ -67,7 +67,7 @@ def _hits(scenario, X):
 
     population = scenario.population
     mixture = LRVBGaussianMixture(
-        n_components=scenario.n_components, reg_covar=0.0, max_iter=1000, random_state=0
+        n_components=scenario.n_components, prior="fixed", reg_covar=0.0, max_iter=1000, random_state=0
     ).fit(X)
     distances = cdist(population.means, mixture.means_)
     true, order = linear_sum_assignment(np.square(distances))
@@ -119,7 +119,7 @@ def section(found):
     )
     n_data_sets = max(row["n_data_sets"] for row in found)
     return f"""Of {n_data_sets:.0f} data sets for each setting, how many 95 % intervals contain the truth,
-under the default prior. ± is the Monte Carlo standard error over data sets.
+under the fixed prior. ± is the Monte Carlo standard error over data sets.
 
 {shown}
 

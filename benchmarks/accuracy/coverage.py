@@ -231,7 +231,7 @@ the sd of the posterior means from data set to data set.
   are no longer normal: some fits shrink a component onto a few rows, and then the sd of its precision means
   nothing. Such groups, in which one data set makes more than half of the true variance of an estimate, are
   left out of the ratios above.
-* With the default prior the sds are about right even with 200 rows, but the prior moves the estimates (see
+* With the fixed prior the sds are about right even with 200 rows, but the prior moves the estimates (see
   the bias below), which costs coverage too.
 * Under a wrong model the truth is what the same fit finds in a million rows. With heavy tails or skew noise
   LRVB still covers weights and means nearly as often as it should, but its sds of precisions and covariances

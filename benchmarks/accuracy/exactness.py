@@ -6,12 +6,14 @@ them is uniform over data sets that are drawn from the prior (Talts, Betancourt,
 components in the order of their first means, and the log likelihood of the rows.
 
 The prior is that of the fit, and is set by hand: means spread over some four standard deviations of a
-component, so that most data sets have clusters that overlap a little and some that overlap much. Data sets
-are left out in which the fit does not keep both components: such a posterior has a mode that neither linear
-response nor the chains start from.
+component, so that most data sets have clusters that overlap a little and some that overlap much. There are a
+prior whose hyperparameters are given, and one whose spread of the means and typical covariance are drawn for
+every data set and learned. Data sets are left out in which the fit does not keep both components: such a
+posterior has a mode that neither linear response nor the chains start from.
 """
 
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 from matplotlib import pyplot as plt
@@ -27,31 +29,39 @@ _DATA_SETS, _QUICK_DATA_SETS = 600, 1
 _DRAWS = 199
 _ROWS = 100
 _FEATURES = 2
-_PRIOR = {
+_SHARED = {
     "weight_concentration_prior": 3.0,
     "weight_concentration_prior_type": "dirichlet_distribution",
-    "mean_precision_prior": 0.06,
     "mean_prior": np.zeros(_FEATURES),
     "degrees_of_freedom_prior": 8.0,
-    "covariance_prior": 8.0 * np.eye(_FEATURES),
     "reg_covar": 0.0,
 }
+_GIVEN = {"mean_precision_prior": 0.06, "covariance_prior": 8.0 * np.eye(_FEATURES)}
+PRIORS = {"fixed": {**_SHARED, **_GIVEN, "prior": "fixed"}, "learned": {**_SHARED, "prior": "learned"}}
+# Of learned hyperparameters, whose expectations are those that are given otherwise.
+_HYPERPRIOR = {"covariance": np.eye(_FEATURES), "shape": 4.0, "rate": 4.0 / 0.06, "freedom": 8.0}
 _N_BINS = 40  # Of ranks, for the picture; the test has ten.
 
 
 def measure(settings):
-    """A row for every method and function, with the numbers of data sets by rank."""
-    n_data_sets, n_left_out = (_QUICK_DATA_SETS if settings.quick else _DATA_SETS), 0
+    """A row for every prior, method and function, with the numbers of data sets by rank."""
+    for prior in PRIORS:
+        yield from _counted(prior, _QUICK_DATA_SETS if settings.quick else _DATA_SETS)
+
+
+def _counted(prior, n_data_sets):
+    """The rows of one prior."""
+    n_left_out = 0
     ranks = {(method, function): [] for method in METHODS for function in FUNCTIONS}
     for data_set in range(n_data_sets):
-        found = _ranks(data_set)
+        found = _ranks(data_set, prior)
         n_left_out += not found
         for key, rank in found.items():
             ranks[key].append(rank)
     for (method, function), own in ranks.items():
         counts = np.histogram(own, _N_BINS, (0, _DRAWS + 1))[0]
         yield {
-            "problem": f"{function}: {method}",
+            "problem": _problem(prior, method, function),
             "method": method,
             "function": function,
             "n_draws": _DRAWS,
@@ -60,23 +70,29 @@ def measure(settings):
         }
 
 
+def _problem(prior, method, function):
+    """Name of a row."""
+    return f"{function}: {method}" + ", learned prior" * (prior == "learned")
+
+
 def _bin(place):
     """Name of the column with the number of data sets whose rank is in a bin."""
     return f"ranks_{place:02d}"
 
 
-def simulated(data_set):
-    """Parameters drawn from the prior, and rows: a dict of arrays with an axis of one draw, and X."""
+def simulated(data_set, prior="fixed"):
+    """Parameters drawn from a prior, and rows: a dict of arrays with an axis of one draw, and X."""
     rng = np.random.default_rng([17, data_set])
-    concentration = _PRIOR["weight_concentration_prior"]
+    concentration = _SHARED["weight_concentration_prior"]
     weights = rng.dirichlet([concentration, concentration])
-    scale = np.linalg.inv(_PRIOR["covariance_prior"])
-    precisions = stats.wishart(_PRIOR["degrees_of_freedom_prior"], scale).rvs(2, random_state=rng)
+    nu, (b, C) = _SHARED["degrees_of_freedom_prior"], _GIVEN.values()
+    if prior == "learned":
+        b = rng.gamma(_HYPERPRIOR["shape"], 1.0 / _HYPERPRIOR["rate"])
+        C = stats.wishart(_HYPERPRIOR["freedom"], C / _HYPERPRIOR["freedom"]).rvs(random_state=rng)
+    precisions = stats.wishart(nu, np.linalg.inv(C)).rvs(2, random_state=rng)
     means = np.array(
         [
-            rng.multivariate_normal(
-                _PRIOR["mean_prior"], np.linalg.inv(_PRIOR["mean_precision_prior"] * precision)
-            )
+            rng.multivariate_normal(_SHARED["mean_prior"], np.linalg.inv(b * precision))
             for precision in precisions
         ]
     )
@@ -86,12 +102,15 @@ def simulated(data_set):
     return {"weights": weights[None], "means": means[None], "precisions": precisions[None]}, X
 
 
-def _ranks(data_set):
+def _ranks(data_set, prior):
     """Ranks of the truth by method and function: dict; empty for a fit that is left out."""
+    from benchmarks.harness.inside import expecting
     from sklearn_lrvb import LRVBGaussianMixture
 
-    truth, X = simulated(data_set)
-    mixture = LRVBGaussianMixture(n_components=2, n_init=3, max_iter=1000, random_state=0, **_PRIOR).fit(X)
+    truth, X = simulated(data_set, prior)
+    mixture = LRVBGaussianMixture(n_components=2, n_init=3, max_iter=1000, random_state=0, **PRIORS[prior])
+    with expecting(**_HYPERPRIOR) if prior == "learned" else nullcontext():
+        mixture.fit(X)
     if mixture.n_occupied_ < 2 or not mixture.converged_:
         return {}
     true, found = functions(truth, X)[0], {}
@@ -136,40 +155,44 @@ def _coverage(row):
 
 
 def section(found):
-    by_key = {(row["method"], row["function"]): row for row in found}
-    n_data_sets, n_left_out = _counts(found[0]).sum(), found[0]["left_out"]
-    shown = table(
-        [
-            ("function", lambda function: function),
-            *(
-                (f"{name}: p", lambda function, method=method: f"{_p_value(by_key[method, function]):.2g}")
-                for method, name in METHODS.items()
-            ),
-            *(
-                (
-                    f"{name}: in 95 %",
-                    lambda function, method=method: f"{100 * _coverage(by_key[method, function]):.1f}",
-                )
-                for method, name in METHODS.items()
-            ),
-        ],
-        FUNCTIONS,
-    )
-    error = 100 * np.sqrt(0.05 * 0.95 / n_data_sets)
-    covered = [100 * _coverage(by_key["lrvb", function]) for function in FUNCTIONS]
+    by_name = {row["problem"]: row for row in found}
+    parts = []
+    for prior, words in (("learned", "Of a learned prior"), ("fixed", "Of given hyperparameters")):
+        rows = {(m, f): by_name[_problem(prior, m, f)] for m in METHODS for f in FUNCTIONS}
+        parts.append(_part(rows, words))
     return f"""Parameters are drawn from the prior, {_ROWS} rows from them, and the rank of the truth among
-{_DRAWS} draws is counted over {n_data_sets:.0f} data sets ({n_left_out:.0f} more were left out, whose fit
-keeps one component or does not converge). The table has the p-value of a chi-square test that ranks are
-uniform, and the share of data sets whose truth is within the central 95 % of the draws, which chance makes
-{error:.1f} % uncertain.
+{_DRAWS} draws is counted. The tables have the p-value of a chi-square test that ranks are uniform, and the
+share of data sets whose truth is within the central 95 % of the draws. The picture is of the learned prior.
 
 ![Ranks of the truth](exactness.png)
 
-{shown}
+{parts[0]}
+{parts[1]}
+Draws by linear response hold the truth too seldom where they are too narrow: it is below or above nearly all
+of them too often. Ranks by the exact posterior are uniform as far as this many data sets can tell.
+"""
 
-Draws by linear response hold the truth in {min(covered):.0f} to {max(covered):.0f} % of the cases: where
-they are too narrow, it is below or above nearly all of them too often. Ranks by the exact posterior are
-uniform as far as this many data sets can tell.
+
+def _part(by_key, words):
+    """The table of one prior, from its rows by method and function."""
+    one = next(iter(by_key.values()))
+    n_data_sets, n_left_out = _counts(one).sum(), one["left_out"]
+    columns = [("function", lambda function: function)]
+    for method, name in METHODS.items():
+        columns += [
+            (f"{name}: p", lambda function, method=method: f"{_p_value(by_key[method, function]):.2g}"),
+            (
+                f"{name}: in 95 %",
+                lambda function, method=method: f"{100 * _coverage(by_key[method, function]):.1f}",
+            ),
+        ]
+    error = 100 * np.sqrt(0.05 * 0.95 / n_data_sets)
+    covered = [100 * _coverage(by_key["lrvb", function]) for function in FUNCTIONS]
+    return f"""{words} there are {n_data_sets:.0f} data sets; {n_left_out:.0f} more were left out, whose fit
+keeps one component or does not converge. Chance makes a share {error:.1f} % uncertain. Draws by linear
+response hold the truth in {min(covered):.0f} to {max(covered):.0f} % of the cases.
+
+{table(columns, FUNCTIONS)}
 """
 
 
@@ -178,15 +201,15 @@ def draw(found, path):
 
     Parameters
     ----------
-    found : list of rows, of one method and function each
+    found : list of rows, of one prior, method and function each
     """
-    by_key = {(row["method"], row["function"]): row for row in found}
+    by_name = {row["problem"]: row for row in found}
     grid = np.linspace(0, 1, _N_BINS + 1)
     with plt.rc_context(STYLE):
         figure, panels = plt.subplots(2, 3, figsize=(9, 5), layout="constrained", sharex=True, sharey=True)
         for axes, function in zip(panels.flat, FUNCTIONS, strict=True):
             for method, colour in zip(METHODS, (BLUE, ORANGE), strict=True):
-                counts = _counts(by_key[method, function])
+                counts = _counts(by_name[_problem("learned", method, function)])
                 below = np.concatenate([[0], np.cumsum(counts) / counts.sum()])
                 axes.plot(grid, below - grid, color=colour, label=METHODS[method])
             band = 1.96 * np.sqrt(grid * (1 - grid) / counts.sum())

@@ -134,7 +134,7 @@ def _hits(setting, seed, methods, quick):
         weights = 1.0 / np.array(_GROUPS_OF_STRATA)[given["strata"]]
         given["sample_weight"] = weights * len(weights) / weights.sum()
     weights = given.get("sample_weight")
-    mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X, sample_weight=weights)
+    mixture = LRVBGaussianMixture(n_components=2, prior="fixed", random_state=0).fit(X, sample_weight=weights)
     order = mixture.means_[:, 0].argsort()
     if np.abs(mixture.means_[order] - setting.means).max() > 0.5 * setting.means.max():
         return None

@@ -84,6 +84,7 @@ def _fitted(problem, X, arguments):
 
     return LRVBGaussianMixture(
         n_components=problem.n_components,
+        prior="fixed",
         weight_concentration_prior_type="dirichlet_distribution",
         reg_covar=0.0,
         max_iter=1000,

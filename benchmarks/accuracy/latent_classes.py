@@ -35,7 +35,7 @@ def _row(name, chain, with_stepmix, n_bootstraps):
     from sklearn_lrvb import LRVBLatentClassMixture
 
     X, kinds, n_classes = small_table(name)
-    mixture = LRVBLatentClassMixture(n_classes, columns=kinds, random_state=0).fit(X)
+    mixture = LRVBLatentClassMixture(n_classes, columns=kinds, prior="fixed", random_state=0).fit(X)
     row = {
         "problem": f"{name.removesuffix('_3')}, {n_classes} classes",
         "n_samples": len(X),

@@ -34,6 +34,7 @@ def _mixture(problem, X, start):
 
     return LRVBGaussianMixture(
         n_components=problem.n_components,
+        prior="fixed",
         mean_prior=X.mean(axis=0),
         covariance_prior=np.cov(X.T),
         init_params=start,

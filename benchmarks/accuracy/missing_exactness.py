@@ -37,9 +37,9 @@ def _row(covariance_type, share, n_rows, n_draws):
         X = rng.standard_normal((n_rows, 3))
     X[: n_rows // 3] = 0.7 * X[: n_rows // 3, ::-1] + [2.8, -1.0, 1.5]
     incomplete = completely_at_random(X, share, rng)
-    mixture = LRVBGaussianMixture(n_components=2, covariance_type=covariance_type, random_state=0).fit(
-        incomplete
-    )
+    mixture = LRVBGaussianMixture(
+        n_components=2, covariance_type=covariance_type, prior="fixed", random_state=0
+    ).fit(incomplete)
     ways = {
         "lrvb": np.sqrt(np.diag(mixture.get_posterior_covariance(target=_TARGETS, method="lrvb"))),
         "mean_field": np.sqrt(

@@ -77,9 +77,8 @@ def _probabilities(X, quick):
     log_copies = np.array(
         [lgamma(k + 1) - lgamma(k + 1 - fit.n_occupied_) for k, fit in zip(NUMBERS, fits, strict=True)]
     )
-    found["bound"] = softmax(result.scores["lower_bound"] + log_copies), seconds
-    second_order = np.array([fit.log_evidence_ for fit in fits])
-    found["second_order"] = softmax(second_order + log_copies), seconds
+    found["bound"] = softmax(np.array([fit.lower_bound_ for fit in fits]) + log_copies), seconds
+    found["second_order"] = softmax(result.scores["second_order"]), seconds
     found["number_of_clusters"] = result.scores["probability"], seconds
     return found
 

@@ -90,7 +90,7 @@ def _clean(own):
     from sklearn_lrvb import LRVBGaussianMixture
 
     responsibilities = np.eye(N_CLUSTERS)[own.labels[~own.is_outlier]]
-    mixture = LRVBGaussianMixture(**_ARGUMENTS, init_params=responsibilities)
+    mixture = LRVBGaussianMixture(**_ARGUMENTS, prior="fixed", init_params=responsibilities)
     found = _fitted(mixture, own.X[~own.is_outlier])
     return found["mixture"], found["seconds"]
 
@@ -98,7 +98,7 @@ def _clean(own):
 def _ours(own, **noise):
     from sklearn_lrvb import LRVBGaussianMixture
 
-    return _fitted(LRVBGaussianMixture(**_ARGUMENTS, n_init=_STARTS, **noise), own.X)
+    return _fitted(LRVBGaussianMixture(**_ARGUMENTS, prior="fixed", n_init=_STARTS, **noise), own.X)
 
 
 def _theirs(own):

@@ -129,7 +129,9 @@ def _row(case, is_quick):
     X = case.simulate()
     n_draws = _QUICK_DRAWS if is_quick else _MANY_DRAWS if len(X) <= _FEW_ROWS else _DRAWS
     begin = process_time()
-    mixture = LRVBGaussianMixture(max_iter=1000, random_state=0, **case.mixture).fit(X)
+    mixture = LRVBGaussianMixture(
+        **{"prior": "fixed", "max_iter": 1000, "random_state": 0, **case.mixture}
+    ).fit(X)
     sds, known = mixture.posterior_std_, occupied_parameters(mixture)
     fit_seconds = process_time() - begin
     check = mixture.posterior_check(X, random_state=0)

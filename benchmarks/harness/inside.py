@@ -11,6 +11,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from sklearn_lrvb.estimators import gaussian_mixture
 from sklearn_lrvb.gaussian.answers.targets import PARAMETERS, GaussianTargets
 from sklearn_lrvb.gaussian.information.observed_information import GaussianInformation
 from sklearn_lrvb.mixture.e_step import e_step
@@ -24,6 +25,7 @@ __all__ = [
     "RefitFromOptimum",
     "blocks_on_threads",
     "exact_posterior",
+    "expecting",
     "least_product_for_threads",
     "lrvb_std",
     "mean_field_std",
@@ -48,6 +50,26 @@ def newton_decrement(mixture):
 def exact_posterior(mixture, X, seed):
     """The exact posterior of a fit: its draws, and whether these have converged."""
     return mixture._answer("exact", X, None, seed).exact
+
+
+@contextmanager
+def expecting(covariance, shape, rate, freedom):
+    """Context in which a learned prior does not depend on the rows, and has numbers of its own.
+
+    They are those of `LearnedPrior`. C0 is expected to be nu0 times the covariance.
+    """
+    resolve_prior = gaussian_mixture.resolve_prior
+
+    def resolved(*arguments):
+        prior = resolve_prior(*arguments)
+        numbers = {"covariance": covariance, "shape": shape, "rate": rate, "freedom": freedom}
+        return replace(prior, learned=replace(prior.learned, **numbers))
+
+    gaussian_mixture.resolve_prior = resolved
+    try:
+        yield
+    finally:
+        gaussian_mixture.resolve_prior = resolve_prior
 
 
 def training_rows(mixture):

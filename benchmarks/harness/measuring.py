@@ -145,6 +145,7 @@ def run(names, settings, folder):
     folder.mkdir(parents=True, exist_ok=True)
     with threadpool_limits(settings.threads), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the rows say whether a fit converged
+        warnings.filterwarnings("ignore", "A covariance matrix of")  # tables are as wide as they are
         for name in names:
             for row in experiments.module(name).measure(settings):
                 pools = (pool for pool in threadpool_info() if pool["user_api"] == "blas")

@@ -45,7 +45,7 @@ class NearFlatPrior:
     def parameters(self):
         """Arguments of `LRVBGaussianMixture`."""
         return {
-            "prior": "conjugate",
+            "prior": "fixed",
             "weight_concentration_prior_type": "dirichlet_distribution",
             "weight_concentration_prior": self.concentration,
             "mean_prior": self.mean,

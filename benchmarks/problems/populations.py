@@ -152,7 +152,7 @@ SCENARIOS = (
     Scenario("2.0 sd", _plane(_UNEQUAL, 2.0)),
     Scenario("2.6 sd", _plane(_UNEQUAL, 2.6)),
     Scenario("3.5 sd", _plane(_UNEQUAL, 3.5)),
-    Scenario("2.6 sd, default prior", _plane(_UNEQUAL, 2.6), prior="conjugate"),
+    Scenario("2.6 sd, fixed prior", _plane(_UNEQUAL, 2.6), prior="fixed"),
     Scenario("five features", _three_in_five_features(3.0)),
     Scenario("tied", _plane(_ONE_SHAPE, 2.6), covariance_type="tied"),
     Scenario("diagonal", _plane(_ALONG_AXES, 2.6), covariance_type="diag"),
@@ -160,7 +160,7 @@ SCENARIOS = (
     Scenario("200 rows, 3.5 sd", _plane(_UNEQUAL, 3.5), 200),
     Scenario("200 rows, 2.6 sd", _plane(_UNEQUAL, 2.6), 200),
     Scenario("200 rows, 2.0 sd", _plane(_UNEQUAL, 2.0), 200),
-    Scenario("200 rows, 2.6 sd, default prior", _plane(_UNEQUAL, 2.6), 200, prior="conjugate"),
+    Scenario("200 rows, 2.6 sd, fixed prior", _plane(_UNEQUAL, 2.6), 200, prior="fixed"),
     Scenario("heavy tails", _plane(_UNEQUAL, 3.5, heavy_noise), wrong="t components"),
     Scenario("skew", _plane(_UNEQUAL, 3.5, skew_noise), wrong="gamma components"),
     Scenario(
@@ -172,9 +172,9 @@ SCENARIOS = (
 
 # Where standard deviations of linear response are too small.
 PLACES_OF_FAILURE = (
-    Scenario("200 rows, 2.6 sd, default prior", _plane(_UNEQUAL, 2.6), 200, prior="conjugate"),
-    Scenario("200 rows, 2.0 sd, default prior", _plane(_UNEQUAL, 2.0), 200, prior="conjugate"),
-    Scenario("five features, default prior", _three_in_five_features(3.0), prior="conjugate"),
+    Scenario("200 rows, 2.6 sd, fixed prior", _plane(_UNEQUAL, 2.6), 200, prior="fixed"),
+    Scenario("200 rows, 2.0 sd, fixed prior", _plane(_UNEQUAL, 2.0), 200, prior="fixed"),
+    Scenario("five features, fixed prior", _three_in_five_features(3.0), prior="fixed"),
 )
 
 _SHAPES = {"full": _UNEQUAL, "tied": _ONE_SHAPE, "diag": _ALONG_AXES, "spherical": _ROUND}

@@ -27,7 +27,7 @@ class ConjugatePrior:
 
     @classmethod
     def default(cls, X):
-        """That of LRVBGaussianMixture for these rows, but with Dirichlet(1, ..., 1) weights."""
+        """That of scikit-learn for these rows, but with Dirichlet(1, ..., 1) weights."""
         covariance = np.atleast_2d(np.cov(X, rowvar=False))
         return cls(X.mean(axis=0), covariance, degrees_of_freedom=float(X.shape[1]))
 

@@ -24,7 +24,10 @@ def kmeans_responsibilities(X, n_components):
 
 
 class Rival(Protocol):
-    """What is measured of a library. No noise is assumed on X, so that "full" has one optimum for all."""
+    """What is measured of a library.
+
+    The prior is scikit-learn's, and no noise is assumed on X, so that "full" has one optimum for all.
+    """
 
     name: str
 
@@ -56,10 +59,11 @@ class Ours:
     n_jobs: int = 1
     name = "ours"
 
-    def fit(self, X, start, reg_covar=0.0, **settings):
+    def fit(self, X, start, reg_covar=0.0, prior="fixed", **settings):
         return LRVBGaussianMixture(
             n_components=self.n_components,
             covariance_type=self.covariance_type,
+            prior=prior,
             init_params=start,
             reg_covar=reg_covar,
             random_state=0,

@@ -59,6 +59,7 @@ def _row(problem, settings):
     mixture = LRVBGaussianMixture(
         n_components=problem.n_components,
         covariance_type=problem.covariance_type,
+        prior="fixed",
         max_iter=_MOST_STEPS,
         random_state=0,
         n_jobs=settings.threads,

@@ -57,7 +57,7 @@ def _times(X, with_missing, n_components, covariance_type, imputer, settings):
 
     def fitted(rows):
         mixture = LRVBGaussianMixture(
-            n_components=n_components, covariance_type=covariance_type, random_state=0
+            n_components=n_components, covariance_type=covariance_type, prior="fixed", random_state=0
         ).fit(rows)
         return mixture, mixture.means_std_
 

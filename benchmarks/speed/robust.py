@@ -43,7 +43,9 @@ def _call(X, arguments, with_error_bars):
     from sklearn_lrvb import LRVBGaussianMixture
 
     def fitted():
-        mixture = LRVBGaussianMixture(n_components=3, random_state=0, max_iter=1000, **arguments).fit(X)
+        mixture = LRVBGaussianMixture(
+            n_components=3, prior="fixed", random_state=0, max_iter=1000, **arguments
+        ).fit(X)
         if with_error_bars:
             _ = mixture.means_std_, mixture.precisions_std_
 

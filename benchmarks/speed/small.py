@@ -1,6 +1,7 @@
 """Fits of small tables and grid searches at the defaults, ours beside scikit-learn's."""
 
 import warnings
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -52,7 +53,7 @@ def _estimators():
 
     from sklearn_lrvb import LRVBGaussianMixture
 
-    return {"ours": LRVBGaussianMixture, "theirs": BayesianGaussianMixture}
+    return {"ours": partial(LRVBGaussianMixture, prior="fixed"), "theirs": BayesianGaussianMixture}
 
 
 def _fits(X, model, settings):

@@ -49,7 +49,9 @@ def _leverage(X, settings):
 
     calls = []
     for n_jobs in (1, _THREADS):
-        mixture = LRVBGaussianMixture(n_components=N_COMPONENTS, n_jobs=n_jobs, random_state=0).fit(X)
+        mixture = LRVBGaussianMixture(
+            n_components=N_COMPONENTS, prior="fixed", n_jobs=n_jobs, random_state=0
+        ).fit(X)
         mixture.leverage(X[:10])  # The matrix that it needs is formed once.
         calls.append(lambda mixture=mixture: mixture.leverage(X))
     n_moments = 1 + X.shape[1] + X.shape[1] * (X.shape[1] + 1) // 2

@@ -25,7 +25,10 @@ def _times(X, n_components, covariance_type, settings):
     from sklearn_lrvb import LRVBGaussianMixture
 
     given = {"n_components": n_components, "covariance_type": covariance_type, "random_state": 0}
-    ours, theirs = LRVBGaussianMixture(**given, n_jobs=settings.threads), BayesianGaussianMixture(**given)
+    ours, theirs = (
+        LRVBGaussianMixture(**given, prior="fixed", n_jobs=settings.threads),
+        BayesianGaussianMixture(**given),
+    )
     times = settings.clock.interleaved({"ours": lambda: ours.fit(X), "theirs": lambda: theirs.fit(X)})
     return {**summary(times), "iterations": ours.n_iter_, "their_iterations": theirs.n_iter_}
 

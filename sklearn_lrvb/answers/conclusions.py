@@ -1,7 +1,7 @@
 """Conclusions from a fit: numbers that are compared with a threshold, and how every row moves them.
 
 A conclusion is an entry of the parameters or a difference of two, an end of its credible interval, any
-function of the fitted mixture, or the difference of two lower bounds. Each says its value at an `Optimum`,
+function of the fitted mixture, or the difference of two log evidences. Each says its value at an `Optimum`,
 and its derivatives in the weights of rows (`RowEffects`): the gradient in the coefficients (one linear system
 makes it the influence of rows), and in the lower bound, whose derivatives are the rows' scores.
 """
@@ -59,6 +59,12 @@ class Optimum:
         information = self.fit.with_information(self.rows).information
         information.require_positive_definite()
         return information
+
+    @cached_property
+    def log_evidence(self):
+        """log p(X) to second order, of one labelling; refused where this is no strict optimum."""
+        mixture = self.estimator if self.fit is None else self.as_estimator()
+        return mixture.log_evidence_
 
     def refitted(self, rows):
         """The optimum for the same rows with other weights, by an ascent from here."""
@@ -186,7 +192,10 @@ class FunctionConclusion(Conclusion):
 
 
 class RivalConclusion(Conclusion):
-    """The lower bound of a mixture less that of another one.
+    """The log evidence of a mixture less that of another one, to second order.
+
+    Lower bounds of different numbers of components do not compare. But what rows do to them is close to what
+    they do to the evidences, and is known exactly.
 
     Parameters
     ----------
@@ -195,10 +204,10 @@ class RivalConclusion(Conclusion):
 
     def __init__(self, own, other):
         own, other = (mixture._uncertainty.fitted.posterior.n_components for mixture in (own, other))
-        self.text = f"the lower bound of {own} less that of {other} components"
+        self.text = f"the log evidence of {own} less that of {other} components"
 
     def value(self, optima):
-        return optima[0].lower_bound - optima[1].lower_bound
+        return optima[0].log_evidence - optima[1].log_evidence
 
     def effects(self, optima):
         # Both fits measure rows from the same origin, so that one pass scores them by both.
@@ -222,21 +231,21 @@ def check_rival(estimator, rival, interval):
     if others.model != fitted.model:
         name = next(name for name in fitted.model if fitted.model[name] != others.model[name])
         raise ValueError(
-            f"rival has {name}={others.model[name]!r}, but the mixture {fitted.model[name]!r}: their lower "
-            "bounds are of different models. Fit rival with the same parameters, all but n_components."
+            f"rival has {name}={others.model[name]!r}, but the mixture {fitted.model[name]!r}: their "
+            "evidences are of different models. Fit rival with the same parameters, all but n_components."
         )
     if fitted.posterior.prior.flat:
         raise ValueError(
-            "prior='flat' is known up to a factor that depends on n_components, so that lower bounds do not "
-            "compare. Use prior='conjugate'."
+            "prior='flat' is known up to a factor that depends on n_components, so that evidences do not "
+            "compare. Use prior='learned'."
         )
     if len(others.posterior.counts) == len(fitted.posterior.counts):
         raise ValueError(
             f"rival has n_components={len(others.posterior.counts)} too: fit it with another n_components."
         )
     for name, own in fitted.hyperparameters.items():
-        its = others.hyperparameters[name]
-        alike = np.allclose(own, its, rtol=1e-9, atol=0.0)
+        its, is_learned = others.hyperparameters[name], name in fitted.learned
+        alike = is_learned == (name in others.learned) and np.allclose(own, its, rtol=1e-9, atol=0.0)
         if name == "weight_concentration_prior":  # By default it sums to one over the components.
             sums = (own * len(fitted.posterior.counts), its * len(others.posterior.counts))
             alike |= np.allclose(*sums, rtol=1e-9, atol=0.0)

@@ -106,21 +106,21 @@ class DecidingRows(SentenceAndNumbers):
 
     Examples
     --------
-    Are the petals of the two kinds of irises more than 3.2 centimetres apart in length?
+    Are the petals of the two kinds of irises more than 3.3 centimetres apart in length?
 
     >>> from sklearn.datasets import load_iris
     >>> from sklearn_lrvb import LRVBGaussianMixture
     >>> X = load_iris().data[:, 2:]  # length and width of 150 petals
     >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
-    >>> mixture.deciding_rows(X, conclusion="mean[0,x0] - mean[1,x0]", threshold=3.2)
-    DecidingRows: 12 of 150 rows (8 %) decide whether mean[0,x0] - mean[1,x0] is above 3.2:
-      without them it is 3.1955, with all rows 3.39.
-      rows                     118, 117, 122, 105, 131, 107, 109, 135, 130, 100, ...
-      with all rows            3.39
-      without them, predicted  3.219
-      without them, refitted   3.1955
-      enough by first order    14
-      refits                   22
+    >>> mixture.deciding_rows(X, conclusion="mean[0,x0] - mean[1,x0]", threshold=3.3)
+    DecidingRows: 9 of 150 rows (6 %) decide whether mean[0,x0] - mean[1,x0] is above 3.3:
+      without them it is 3.2906, with all rows 3.44.
+      rows                     118, 117, 122, 105, 131, 107, 109, 135, 130
+      with all rows            3.44
+      without them, predicted  3.3043
+      without them, refitted   3.2906
+      enough by first order    10
+      refits                   18
     """
 
     conclusion: str

@@ -489,7 +489,7 @@ def _known_verdict(mixture, sampler, rows):
 
 def _note_of_linear_response(mixture, sampler, rows, random_state):
     """What to say of linear response where "auto" takes it; None where it takes the exact posterior."""
-    uncertainty, n_parameters = mixture._uncertainty, sampler.posterior.n_coefficients
+    uncertainty, n_parameters = mixture._uncertainty, len(mixture.posterior_mean_)
     is_known, reason = uncertainty.verdict is not None, sampler.why_not_exact()
     if reason is not None:
         return f"Linear response, not checked. {reason}"

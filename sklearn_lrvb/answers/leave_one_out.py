@@ -21,7 +21,8 @@ which is of first order throughout.
 How much the response of the other rows changes a score says how far off one step is. Over 8,000 rows of small
 tables, one step was off by up to 0.2 nats where the change is below 0.01, and by up to 2.5 nats where it is
 below 0.1. Rows with a larger change than 0.01 are refitted while there is time (`deletion`). So are
-rows that are half of a component or more, and rows for which only one of the two steps leads to a posterior.
+rows that are a tenth of a component or more, which may move what a prior has learned by far more than in
+proportion, and rows for which only one of the two steps leads to a posterior.
 """
 
 import numpy as np
@@ -37,6 +38,8 @@ from sklearn_lrvb.mixture.e_step import (
 # Change of a score by the response of the other rows, in nats, above which a row is refitted; and the one
 # above which a row that could not be refitted is said to have a rough score.
 WORTH_A_REFIT, ROUGH = 0.01, 0.1
+# Share of a component from which a row is refitted whatever the step says.
+_LARGE_SHARE = 0.1
 
 
 def leverages(responses, block):
@@ -103,10 +106,10 @@ def scores_of_one_step(steps):
 def changes_by_response(steps):
     """How much the response of the other rows changes the scores, in nats: (n, 3) -> (n,).
 
-    It is infinite where one step says too little: for a row that is half of a component or more, and where
+    It is infinite where one step says too little: for a row that is a tenth of a component or more, and where
     only one of the two steps has a score. It is NaN where none has.
     """
     step, alone, share = steps.T
-    is_unknown = (share >= 0.5) | np.isnan(step) | np.isnan(alone)
+    is_unknown = (share >= _LARGE_SHARE) | np.isnan(step) | np.isnan(alone)
     is_unknown &= ~np.isnan(scores_of_one_step(steps))
     return np.where(is_unknown, np.inf, np.abs(step - alone))

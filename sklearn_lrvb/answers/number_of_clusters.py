@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn_lrvb.answers.partitions import PartitionPosterior
 from sklearn_lrvb.sampling.importance import systematic_sample
 
-CRITERIA = {"probability": "P(K | X)", "lower_bound": "lower bound", "leave_one_out": "leave-one-out"}
+CRITERIA = {"probability": "P(K | X)", "second_order": "second order", "leave_one_out": "leave-one-out"}
 _ROUGH = 0.1  # Standard error of a probability from which on the sentence calls it rough.
 _LEAST_TOLD = 0.02  # Probabilities below this are not in the sentence.
 PROBABLE = 0.05  # Probability of the largest number from which on larger ones are worth asking for.
@@ -37,8 +37,9 @@ class NumberOfClusters:
         The numbers K of components that are compared, rising.
     scores : dict of str to ndarray of shape (n_fits,)
         By criterion. 'probability' is P(K | X), the posterior probability of K, if all K were equally
-        probable before; 'lower_bound' is the highest that was found, and 'leave_one_out' the leave-one-out
-        score of the fit in `estimators_`, both in nats. NaN where a fit has none.
+        probable before. 'second_order' is the log evidence of the fit in `estimators_` alone, to second
+        order (`log_evidence_`; under a Dirichlet prior of all labellings), and 'leave_one_out' its
+        leave-one-out score, both in nats. NaN where a fit has none.
     criteria : tuple of str
         Those that were asked for. The first of them decides which number is `best`.
     log_evidence, log_evidence_error : ndarray of shape (n_fits,) or None
@@ -53,10 +54,11 @@ class NumberOfClusters:
         reliable, and draws of Markov chains take part. Infinite where no fit has rows in all K components.
     prior_slopes : dict of str to ndarray of shape (n_fits,) or None
         Derivatives of `log_evidence` in the logarithm of an argument of the prior, by the constructor's
-        names; of ``covariance_prior`` in that of a factor of all its entries.
+        names; of ``covariance_prior`` in that of a factor of all its entries. Of learned ones it is the
+        expectation that changes.
     another_prior : NumberOfClusters or None
-        The same under another prior, for smaller clusters, further apart, or for probabilities of categories
-        nearer 0 and 1. The sentence says which.
+        The same under another prior, for clusters that differ more in shape, for smaller ones, further apart,
+        or for probabilities of categories nearer 0 and 1. The sentence says which.
     n_optima : ndarray of int of shape (n_fits,)
         How many different optima starts, and splits of the best fit of K - 1, led to.
     n_occupied : ndarray of int of shape (n_fits,)
@@ -198,8 +200,8 @@ class NumberOfClusters:
             return ""  # There are no draws to tell it by.
         gaps = self.log_evidence[best] - self.log_evidence
         falls = slopes - slopes[:, [best]]  # How fast the gaps shrink in the logarithm of the argument.
-        least = next(iter(self.estimators_.values()))._uncertainty.fitted.least_prior_factors
-        least = np.array([[least.get(name, 0.0)] for name in names])
+        fitted = next(iter(self.estimators_.values()))._uncertainty.fitted
+        least = np.array([[fitted.least_prior_factors.get(name, 0.0)] for name in names])
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             changes = np.where(gaps > 0, gaps / falls, np.inf)
             # Where there are no draws a change is NaN, and not possible.
@@ -213,7 +215,9 @@ class NumberOfClusters:
             )
         is_told = abs(change) > _TINY
         changed = f"{np.exp(change):.2g} times what it is" if is_told else "changed by less than 5 %"
-        return f"{self.n_components[other]} would be about as probable if {names[argument]} were {changed}."
+        name = names[argument]
+        what = f"the expectation of {name}" if name in fitted.learned else name
+        return f"{self.n_components[other]} would be about as probable if {what} were {changed}."
 
     def _under_another_prior(self):
         other = self.another_prior
@@ -327,7 +331,7 @@ class NumberOfClusters:
                 )
             cells = _numbers(self.log_evidence, ".1f", self.log_evidence_error)
             columns.append(("log evidence", cells, None))
-        columns.append(("lower bound", _numbers(self.scores["lower_bound"], ".1f"), "lower_bound"))
+        columns.append(("second order", _numbers(self.scores["second_order"], ".1f"), "second_order"))
         if "leave_one_out" in self.scores:
             scores = self.scores["leave_one_out"]
             columns.append(("leave-one-out", _numbers(scores, ".1f"), "leave_one_out"))

@@ -113,14 +113,14 @@ class PartitionPosterior(SentenceAndNumbers):
     >>> X = load_iris().data
     >>> mixture = LRVBGaussianMixture(n_components=3, covariance_type="tied", random_state=0).fit(X)
     >>> mixture.partition_posterior(X, method="lrvb", random_state=0)
-    PartitionPosterior: 3 clusters. The certainty of 17 of 150 rows is below 0.8. Least
-      stable is cluster 2 (stability 0.83). More than 3 were not possible
-      (n_components=3): number_of_clusters says how probable each number is.
-      rows of each            65, 50, 35
-      stability of each       0.91, 1.00, 0.83
+    PartitionPosterior: 3 clusters. The certainty of 10 of 150 rows is below 0.8. Least
+      stable is cluster 2 (stability 0.92). More than 3 were not possible (n_components=3):
+      number_of_clusters says how probable each number is.
+      rows of each            53, 50, 47
+      stability of each       0.92, 1.00, 0.92
       clusters in the draws   3 in 100 %
-      mean distance to draws  0.29 nats (variation of information)
-      95 % of draws within    0.425 nats, with 3 clusters
+      mean distance to draws  0.21 nats (variation of information)
+      95 % of draws within    0.337 nats, with 3 clusters
       draws                   400. Linear response; posterior_check says how good it is.
     """
 

@@ -53,11 +53,24 @@ def prior_changes(uncertainty, names, stds):
     prior = posterior.model.changes_of_prior(posterior)
     targets = [uncertainty.targets[name] for name in names]
     squares = [np.zeros((len(prior.names), target.size)) for target in targets]
-    last = 0
-    for coefficients in uncertainty.solutions(len(prior.direction), prior.sources):
-        first, last = last, last + len(coefficients)
-        some = slice(first, last)
-        for target, sums in zip(targets, squares, strict=True):
-            moves = target.responses(coefficients) + target.beyond_coefficients(prior, some)
+    for some, responses in _responses(uncertainty, targets, names, prior):
+        for target, response, sums in zip(targets, responses, squares, strict=True):
+            moves = response + target.beyond_coefficients(prior, some)
             np.add.at(sums, prior.direction[some], np.square(moves))
     return in_units_of(stds, np.sqrt(np.hstack(squares)).T).T
+
+
+def _responses(uncertainty, targets, names, prior):
+    """Yield changes of the prior, slices, and their effects through the coefficients: lists of (n, d).
+
+    A system is solved for every change or, if these are fewer, for every entry.
+    """
+    n_changes, last = len(prior.direction), 0
+    if sum(target.size for target in targets) < n_changes:
+        sources = prior.sources(slice(None))
+        of_entries = [np.concatenate(list(uncertainty.coefficients(name))) for name in names]
+        yield slice(None), [(rows @ sources).T for rows in of_entries]
+        return
+    for coefficients in uncertainty.solutions(n_changes, prior.sources):
+        first, last = last, last + len(coefficients)
+        yield slice(first, last), [target.responses(coefficients) for target in targets]

@@ -121,8 +121,8 @@ class RowResponses(RowStatistics):
         return response
 
     def counts(self, weights, columns):
-        response = self._response(np.arange(self._posterior.n_labels), weights, columns)
-        return self._posterior.count_response(response.T).T
+        response = self._response(self._posterior.weight_coordinates, weights, columns)
+        return self._posterior.count_response(self._posterior.own_intercepts(response.T)).T
 
     def statistics(self, coordinates, weights, columns):
         response = self._response(coordinates, weights, columns)

@@ -59,6 +59,7 @@ class Target(ABC):
     quantile : function of `special_functions`, the family of credible intervals (`margins`)
     has_own_margins : bool, whether margins are those of the model (`MixtureModel.own_margins`)
     has_diagonal : bool, whether there are entries of two features that are the same
+    covariance_gradient : (d, ...) or 0.0, derivatives in C0, if it is learned, for given coefficients
     """
 
     name: str
@@ -68,6 +69,7 @@ class Target(ABC):
     couples_units = False
     has_own_margins = False
     has_diagonal = True
+    covariance_gradient = 0.0
     quantile = staticmethod(normal_quantile)
 
     def __init__(self, posterior, origin):
@@ -231,7 +233,7 @@ class Target(ABC):
         n_units = len(range(self.n_units)[units])
         # The matrix behind a symmetric one's entries has twice as many numbers.
         for batch in batches(len(rows), 8 * n_units * 2 * max(self.width, self.n_entries)):
-            yield self.response(rows[batch].reshape(-1, n_units, self.width), units)
+            yield self.response(rows[batch].reshape(-1, rows.shape[1] // self.width, self.width), units)
 
     def transposed_responses(self, combinations):
         """J' of linear combinations of the flat target: (n, d) -> (D, n)."""
@@ -279,7 +281,11 @@ class WeightTarget(Target):
         """d target / d prior concentration at fixed counts, (d,)."""
 
     def response(self, coefficients, units=slice(None)):
-        return self.posterior.count_response(coefficients[..., 0]) @ self.count_jacobian.T
+        intercepts = self.posterior.own_intercepts(coefficients[..., 0])
+        return self.posterior.count_response(intercepts) @ self.count_jacobian.T
+
+    def coordinates(self, units=slice(None)):
+        return np.append(super().coordinates(units), self.posterior.weight_coordinates[self.n_units :])
 
     def unit_names(self):
         names = [str(k) for k in range(self.posterior.n_components)]
@@ -296,7 +302,8 @@ class WeightTarget(Target):
     def beyond_coefficients(self, changes, some):
         # The prior's direct effect on the intercepts does not change the counts.
         direct = np.outer(changes.concentration[some], self.concentration_sensitivity())
-        return direct - self.response(changes.intercepts[some][..., None])
+        counts = self.posterior.count_response(changes.intercepts[some])
+        return direct - counts @ self.count_jacobian.T
 
     @cached_property
     def log_weight_jacobian(self):

@@ -182,7 +182,8 @@ class PosteriorUncertainty:
         target = self.targets[name]
         if isinstance(name, Entries) and len(name.terms) == 1:
             whole, entry, _ = name.terms[0]
-            return margins_of_entry(self.margins(whole, information), entry)
+            if self.targets[whole].has_own_margins:
+                return margins_of_entry(self.margins(whole, information), entry)
         if target.has_own_margins:
             used = self.information([name]) if information is None else information
             with self.source.threads():
@@ -210,7 +211,8 @@ class PosteriorUncertainty:
         rows : Rows, the training rows; they are checked
         """
         targets, posterior, shares = [self.targets[name] for name in names], self.fitted.posterior, []
-        complete, observed = self._model.information(posterior).complete, self.information(names, rows)
+        complete = self._model.information(posterior).of_complete_rows
+        observed = self.information(names, rows)
         size = max(target.n_coordinates_at_once for target in targets)
         with self.source.threads():
             values_known = observed
@@ -326,6 +328,7 @@ class InformationSource:
         self._matrix = None  # The information by the primal or the dual solver,
         self._packed = None  # or the arrays of its ``to_arrays``, until it is needed.
         self._compared = None  # The last rows that were those of the fit.
+        self._is_definite = False  # Whether the matrix was found to be so, by any solver.
         self._has_warned = False
 
     @classmethod
@@ -438,9 +441,11 @@ class InformationSource:
             if solver is None:
                 self._keep(information)
         try:
-            information.require_positive_definite()
+            if not self._is_definite:
+                information.require_positive_definite()
         except IndefiniteInformationError as error:
             raise self._course.indefinite_error(error, self._targets, self._decrement) from None
+        self._is_definite = True
         if self._decrement > _FAR_FROM_OPTIMUM and not self._has_warned:
             self._has_warned = True
             warn_caller(

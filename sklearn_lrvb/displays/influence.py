@@ -152,7 +152,8 @@ class InfluenceDisplay(drawing.Display):
             Any rows; each is treated as a training point of weight 1 that sits there.
 
         target : {'log_weights', 'weights', 'means', 'precisions', 'standard_deviations', \
-                'correlations', 'covariances', 'scales', 'tails', 'log_tails'}, default='means'
+                'correlations', 'covariances', 'scales', 'tails', 'log_tails', 'mean_precision_prior', \
+                'covariance_prior'}, default='means'
             The attribute that has the parameter.
 
         component : int or 'noise', default=0

@@ -164,7 +164,8 @@ response is good: sds within 10 %, means within 0.2 sd.
             them.
 
         target : {'log_weights', 'weights', 'means', 'precisions', 'standard_deviations', 'correlations', \
-                'covariances', 'scales', 'tails', 'log_tails', 'all'} or a list, default='means'
+                'covariances', 'scales', 'tails', 'log_tails', 'mean_precision_prior', \
+                'covariance_prior', 'all'} or a list, default='means'
             The parameters to draw; 'all' stands for log weights, means, precisions and fitted log tails.
 
         interval : float, default=0.95
@@ -406,7 +407,8 @@ class PosteriorStdDisplay(drawing.Display):
             :meth:`LRVBGaussianMixture.get_posterior_covariance`.
 
         target : {'log_weights', 'weights', 'means', 'precisions', 'standard_deviations', 'correlations', \
-                'covariances', 'scales', 'tails', 'log_tails', 'tables', 'all'} or a list, default='all'
+                'covariances', 'scales', 'tails', 'log_tails', 'mean_precision_prior', \
+                'covariance_prior', 'tables', 'all'} or a list, default='all'
             The parameters to draw; 'all' stands for those of `posterior_names_`.
 
         reference : array-like of shape (d,), default=None

@@ -20,12 +20,11 @@ if TYPE_CHECKING:
 
 
 # Marker and hatching say which is which in print.
-_OTHER_PRIOR = "covariance_prior and\nmean_precision_prior a tenth"
 _LINES: dict[str, dict[str, Any]] = {
-    "lower_bound": {"color": drawing.COLORS[0], "marker": "o"},
+    "second_order": {"color": drawing.COLORS[0], "marker": "o"},
     "leave_one_out": {"color": drawing.COLORS[2], "marker": "D"},
 }
-_UNITS = {"lower_bound": "nats", "leave_one_out": "nats, \N{PLUS-MINUS SIGN} 1 standard error"}
+_UNITS = {"second_order": "nats", "leave_one_out": "nats, \N{PLUS-MINUS SIGN} 1 standard error"}
 _RING: dict[str, Any] = {"marker": "o", "markersize": 12, "color": "black", "markerfacecolor": "none"}
 _TRIANGLE: dict[str, Any] = {**_RING, "marker": "^", "markersize": 10}
 _MATRIX: dict[str, Any] = {"cmap": "Blues", "vmin": 0.0, "vmax": 1.0, "interpolation": "nearest"}
@@ -74,10 +73,10 @@ class ModelChoiceDisplay(ResultDisplay):
     """How probable every number of clusters is, and other scores of each.
 
     A panel for each criterion: bars are P(K | X) with one standard error, and beside them, hatched, what it
-    is under another prior. Lines are lower bounds and leave-one-out scores, in nats, of which more is better;
-    next to each point is its difference from the best, which is ringed. Hollow points are fits that did not
-    converge. A cross marks fits that are no strict optimum, which have neither error bars nor a
-    leave-one-out score; a triangle fits that end below the next smaller one with an empty component added.
+    is under another prior. Lines are log evidences to second order and leave-one-out scores, in nats, of
+    which more is better; next to each point is its difference from the best, which is ringed. Hollow points
+    are fits that did not converge. A cross marks fits that are no strict optimum, which have neither error
+    bars nor scores; a triangle fits that end below the next smaller one with an empty component added.
 
     Create it with :meth:`from_estimator`, or with :meth:`from_result` of what `number_of_clusters` returned.
 
@@ -256,7 +255,7 @@ class ModelChoiceDisplay(ResultDisplay):
         style = {"color": drawing.COLORS[0], "label": "_" if other is None else "the prior in use"}
         self.bars_ = draw(self.result, -shift, drawing.styled(Rectangle, style, bar_kw))
         if other is not None:
-            style = {"color": "white", "edgecolor": drawing.COLORS[1], "hatch": "////", "label": _OTHER_PRIOR}
+            style = {"color": "w", "edgecolor": drawing.COLORS[1], "hatch": "////", "label": "other prior"}
             self.other_bars_ = draw(other, shift, style)
         ylabel = f"{CRITERIA['probability']}\n(\N{PLUS-MINUS SIGN} 1 standard error)"
         panel.set(ylabel=ylabel, ylim=(0.0, 1.0))
@@ -486,10 +485,10 @@ class DecidingRowsDisplay(ResultDisplay):
     >>> X = load_iris().data[:, 2:]  # length and width of 150 petals
     >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
     >>> display = DecidingRowsDisplay.from_estimator(
-    ...     mixture, X, "mean[0,x0] - mean[1,x0]", threshold=3.2
+    ...     mixture, X, "mean[0,x0] - mean[1,x0]", threshold=3.3
     ... )
     >>> len(display.result.rows)
-    12
+    9
     """
 
     @classmethod

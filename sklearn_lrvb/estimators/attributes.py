@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_lrvb.answers.uncertainty import read_only
+from sklearn_lrvb.family_mixture.prior_changes import covariance_of_learned
 from sklearn_lrvb.mixture.prediction import most_probable_components
 from sklearn_lrvb.reports import required_pandas
 
@@ -449,6 +450,25 @@ def tables_std_(mixture) -> dict[str, pd.DataFrame]:
     """
     target = mixture._fitted.targets["tables"]
     return tables_by_column(mixture._fitted.columns, target, mixture._uncertainty.std("tables"))
+
+
+@computed()
+def learned_prior_(mixture) -> pd.DataFrame:
+    """The arguments of the prior that were learned: a row for each, with its 'value' and its 'sd'.
+
+    The value is the most probable one, on the scale of the logarithm. The standard deviation, by linear
+    response, is that of the logarithm times the value. There are no rows where nothing was learned.
+
+    Raises
+    ------
+    ValueError, MemoryError
+        The fit is no strict local optimum, or the system is too large; the message says what to do.
+    """
+    pd, prior = required_pandas("learned_prior_"), mixture._fitted.posterior.prior
+    names = () if prior.learned is None else prior.learned.names
+    deviations = np.sqrt(np.diag(covariance_of_learned(mixture._uncertainty))) if names else np.zeros(0)
+    values = {"value": prior.learned_values, "sd": prior.learned_values * deviations}
+    return pd.DataFrame(values, index=pd.Index(names, name="argument"))
 
 
 @computed()

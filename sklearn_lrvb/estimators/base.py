@@ -112,7 +112,8 @@ class Fitted(ABC):
     arrays : dict, the read-only arrays that the fit reports, by name
     model : dict, what is to be the same in mixtures whose lower bounds are compared, by parameter
     described_by : tuple of str, the estimator's attributes that describe it
-    hyperparameters : dict, numbers or arrays of the prior by argument
+    hyperparameters : dict, numbers or arrays of the prior by argument; of learned ones, their expectation
+    learned : dict, the expectations of those that are learned
     least_prior_factors : dict, by which arguments of the prior must be multiplied at least to be valid;
         zero, where there is none
     """
@@ -125,6 +126,7 @@ class Fitted(ABC):
     model: dict
     described_by: tuple
     hyperparameters: Any
+    learned: Any = MappingProxyType({})
     least_prior_factors: Any = MappingProxyType({})
 
     @abstractmethod
@@ -153,8 +155,8 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
     * ``_fit(X, sample_weight, y=None, *, optima=None)``, which adds the optima that it reaches to a list;
     * ``_attributes_at(rows, fit)``, the fitted attributes at another optimum of the same model, of Rows;
-    * ``_another_prior()``, parameters of another prior, for smaller clusters, further apart; and what is
-      other, in words;
+    * ``_another_prior()``, parameters of another prior, for clusters that differ more; and what is other, in
+      words;
     * ``_likelihood(X, sample_weight)``, the maximum of the log likelihood next to the fit, and the numbers of
       free parameters and of rows;
     * ``_posterior_dataset(draws)``, draws of the parameters, by name, as xarray.Dataset.
@@ -469,16 +471,16 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
         Examples
         --------
-        A petal of 3 cm belongs to the larger of two kinds of irises. One of 2.6 cm may be of either, and its
+        A petal of 3 cm belongs to the larger of two kinds of irises. One of 2.2 cm may be of either, and its
         probability is itself uncertain, because the rows leave open where the clusters end:
 
         >>> from sklearn.datasets import load_iris
         >>> from sklearn_lrvb import LRVBGaussianMixture
         >>> X = load_iris().data[:, 2:3]  # centimetres
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
-        >>> responsibilities, std = mixture.predict_proba([[3.0], [2.6]], return_std=True)
+        >>> responsibilities, std = mixture.predict_proba([[3.0], [2.2]], return_std=True)
         >>> print(responsibilities[:, 0].round(2), "+-", std[:, 0].round(2))
-        [0.96 0.37] +- [0.04 0.2 ]
+        [1.   0.77] +- [0.   0.32]
         """
         fitted, method = self._fitted, checked_method(method)
         rows = self._given_rows(X, None, fitted)
@@ -557,7 +559,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> log_likelihood, std = mixture.score_samples([[5.0], [9.0]], return_std=True)
         >>> print(log_likelihood.round(1), "+-", std.round(1))
-        [ -1.2 -13. ] +- [0.1 1.7]
+        [ -1.1 -14.1] +- [0.1 1.8]
         """
         fitted, method = self._fitted, checked_method(method)
         rows = self._given_rows(X, None, fitted)
@@ -604,7 +606,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> print(f"{mixture.score(X):.2f} nats per row")
-        -3.93 nats per row
+        -3.69 nats per row
         >>> np.isclose(mixture.score(X), mixture.score_samples(X).mean()).item()
         True
         """
@@ -620,7 +622,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         -2 log L + 2 p, with p free parameters and L the likelihood at its maximum next to the fit, as in
         other programs: from the fit on one ascends without the prior. (Of Gaussian mixtures to the optimum
         under ``prior="flat"``, at which the criterion is a little larger.) Components without rows take no
-        part. `lower_bound_` and `number_of_clusters` compare numbers of components with the prior.
+        part. `log_evidence_` and `number_of_clusters` compare numbers of components with the prior.
 
         Parameters
         ----------
@@ -737,7 +739,8 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             The training rows, for all but 'lrvb'. A fit to up to 64 MiB of rows in memory still has them.
 
         target : {'log_weights', 'weights', 'means', 'precisions', 'standard_deviations', 'correlations', \
-                'covariances', 'scales', 'tails', 'log_tails', 'tables', 'all'} or a list, default=None
+                'covariances', 'scales', 'tails', 'log_tails', 'mean_precision_prior', \
+                'covariance_prior', 'tables', 'all'} or a list, default=None
             Which parameters, in this order; of matrices the unique entries. 'all' is `posterior_names_`; None
             is weights, means, standard deviations, fitted tails and tables. Also the name of an entry, such
             as "mean[0,x1]", or of a difference, "mean[0,x1] - mean[1,x1]".
@@ -802,7 +805,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> summary = mixture.posterior_summary(target="means")
         >>> summary["mean"].round(1).tolist(), summary["sd"].round(2).tolist()
-        ([4.9, 1.5], [0.09, 0.06])
+        ([4.9, 1.5], [0.08, 0.03])
         >>> print(summary.attrs["note"])
         Linear response is good: sds within 10 %, means within 0.2 sd.
         """
@@ -878,7 +881,8 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             bars.
 
         target : {'log_weights', 'weights', 'means', 'precisions', 'standard_deviations', 'correlations', \
-                'covariances', 'scales', 'tails', 'log_tails', 'tables', 'all'} or a list, default='all'
+                'covariances', 'scales', 'tails', 'log_tails', 'mean_precision_prior', \
+                'covariance_prior', 'tables', 'all'} or a list, default='all'
             'all' is those of `posterior_names_`; latent classes have 'tables' beside weights. Of matrices the
             unique entries, in that order; or names of entries and differences (:meth:`posterior_summary`).
 
@@ -930,20 +934,19 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
         Examples
         --------
-        Covariance of the means of short and long waits for a geyser, in squared minutes. Mean field takes the
-        cluster of every row as known; linear response adds what the doubtful rows contribute:
+        Covariance of the mean widths of the petals of two kinds of irises, in squared millimetres. Mean field
+        takes the kind of every petal as known; linear response adds what the doubtful ones contribute:
 
-        >>> import numpy as np
+        >>> from sklearn.datasets import load_iris
         >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
-        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
+        >>> X = 10.0 * load_iris().data[50:, 3:]  # millimetres
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
-        >>> mixture.get_posterior_covariance(target="means", method="lrvb").round(1)
-        array([[10. ,  0.3],
-               [ 0.3,  5. ]])
-        >>> mixture.get_posterior_covariance(target="means", method="mean_field").round(1)
-        array([[8.6, 0. ],
-               [0. , 4.7]])
+        >>> mixture.get_posterior_covariance(target="means", method="lrvb").round(2)
+        array([[0.46, 0.19],
+               [0.19, 0.25]])
+        >>> mixture.get_posterior_covariance(target="means", method="mean_field").round(2)
+        array([[0.15, 0.  ],
+               [0.  , 0.09]])
         """
         targets = self._checked_targets(target)
         design = groups, strata, strata_sizes
@@ -1041,7 +1044,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         >>> means = mixture.sample_posterior(n_draws=4000, random_state=0, method="lrvb")["means"]
         >>> longer = means[:, 1, 0] - means[:, 0, 0]
         >>> print(f"{longer.mean():.0f} +- {longer.std():.0f}")
-        25 +- 4
+        27 +- 2
         """
         n_draws = checked_number(n_draws)
         answer = self._answer(method, X, sample_weight, random_state, (groups, strata, strata_sizes))
@@ -1105,7 +1108,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
         Examples
         --------
-        Twenty waits for a geyser do not say much: the posterior is skew.
+        Twenty waits for a geyser do not say much: linear response is rough.
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture
@@ -1113,7 +1116,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> mixture.posterior_check(X, random_state=0).state
-        'wrong'
+        'rough'
         """
         if X is None:
             raise ValueError("posterior_check needs the training rows: pass X.")
@@ -1321,8 +1324,8 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         >>> found = mixture.partition_posterior(X, method="lrvb", random_state=0)
         >>> found.labels
         array([0, 1, 0, 1, 0, 1, 0, 0, 1, 0, 1, 0, 0, 1, 0, 1, 1, 0, 1, 0])
-        >>> X[found.certainty.argmin()], found.certainty.min().round(1).item()
-        (array([74]), 0.8)
+        >>> X[found.certainty.argmin()], found.certainty.min().round(2).item()
+        (array([74]), 0.97)
         """
         method = checked_method(method)
 
@@ -1400,7 +1403,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
         rival : fitted estimator of the same kind, default=None
             In place of a conclusion: a fit to the same rows with another number of components. The conclusion
-            is which has the higher lower bound, of one labelling each. (With Dirichlet weights
+            is which has the higher `log_evidence_`, of one labelling each. (With Dirichlet weights
             ``threshold=log(L! / K!)`` compares all labellings of K with those of L components of the rival.)
 
         max_share : float, default=0.1
@@ -1427,7 +1430,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
         Examples
         --------
-        More than half of the waits for a geyser are long. Without how many rows is that not so? One:
+        More than half of the waits for a geyser are long. Without how many rows is that not so? Two:
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture
@@ -1435,14 +1438,14 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> mixture.deciding_rows(X, conclusion="weight[1] - weight[0]")
-        DecidingRows: 1 of 20 rows (5 %) decides whether weight[1] - weight[0] is above 0:
-          without that row it is -0.012, with all rows 0.037.
-          rows                     6
-          with all rows            0.037
-          without them, predicted  -0.0093
-          without them, refitted   -0.012
-          enough by first order    1
-          refits                   2
+        DecidingRows: 2 of 20 rows (10 %) decide whether weight[1] - weight[0] is above 0:
+          without them it is -0.050, with all rows 0.049.
+          rows                     12, 0
+          with all rows            0.049
+          without them, predicted  -0.041
+          without them, refitted   -0.050
+          enough by first order    2
+          refits                   5
         """
         _ = self._uncertainty  # It must have been fitted.
         if not isinstance(threshold, Real) or not np.isfinite(threshold):
@@ -1497,7 +1500,8 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             Any rows; each is treated as a training point of weight 1 that sits there.
 
         target : {'log_weights', 'weights', 'means', 'precisions', 'standard_deviations', \
-                'correlations', 'covariances', 'scales', 'tails', 'log_tails'}, default='means'
+                'correlations', 'covariances', 'scales', 'tails', 'log_tails', 'mean_precision_prior', \
+                'covariance_prior'}, default='means'
             Which parameters are moved; for 'covariances' the attribute `covariances_`. With `tails` also
             'scales', and 'tails' and 'log_tails' where they are fitted.
 
@@ -1542,7 +1546,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
         Examples
         --------
-        Without the longest wait for a geyser, 88 minutes, the mean of the long waits would be 0.6 minutes
+        Without the longest wait for a geyser, 88 minutes, the mean of the long waits would be 0.5 minutes
         shorter. If that wait was a minute longer than noted, the mean is 0.08 minutes longer:
 
         >>> import numpy as np
@@ -1551,7 +1555,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> -mixture.influence([[88]], perturb="weight")[0, 1].round(1)
-        array([-0.6])
+        array([-0.5])
         >>> mixture.influence([[88]])[0, 1].round(2)
         array([[0.08]])
         """
@@ -1641,7 +1645,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
         Examples
         --------
-        Which of the waits for a geyser does the fit lean on most? The shortest, 47 minutes:
+        Which of the waits for a geyser does the fit lean on most? The shortest of the long ones, 74 minutes:
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture
@@ -1650,7 +1654,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> leverage = mixture.leverage(X)
         >>> X[leverage.argmax()]
-        array([47])
+        array([74])
         >>> _, std = mixture.score_samples(X, return_std=True, method="lrvb")
         >>> np.allclose(leverage, std**2)
         True
@@ -1720,7 +1724,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         Examples
         --------
         Do the waits for a geyser fall into two clusters? Two predict a wait that was left out better than
-        one does, by 0.2 nats a row:
+        one does, by 0.3 nats a row:
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture
@@ -1728,8 +1732,8 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> one = LRVBGaussianMixture().fit(X)
-        >>> print(f"{mixture.loo_score_samples(X).mean() - one.loo_score_samples(X).mean():.2f}")
-        0.20
+        >>> print(f"{mixture.loo_score_samples(X).mean() - one.loo_score_samples(X).mean():.1f}")
+        0.3
         """
         uncertainty = self._uncertainty
         rows = self._given_rows(X, sample_weight, uncertainty.fitted)
@@ -1754,7 +1758,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             )
         messages = (
             "cannot be left out ({first}): a component has no proper posterior without them, and their score "
-            "is NaN. (a) Use prior='conjugate'. (b) Lower n_components.",
+            "is NaN. (a) Use prior='learned'. (b) Lower n_components.",
             "move the fit further than one step leads ({first}), and their score is rough. (a) Refit without "
             "them, and score them. (b) Lower n_components.",
         )

@@ -5,6 +5,9 @@ and *is* tells whether there was one. Error bars, which are about the fit, refus
 Gaussian mixture follow arrays that were set by hand.
 """
 
+import math
+from dataclasses import replace
+
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,6 +19,7 @@ from sklearn_lrvb.gaussian.answers.targets import GaussianTargets
 from sklearn_lrvb.gaussian.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian.model import GAUSSIAN
 from sklearn_lrvb.gaussian.posterior.hand_set_densities import HandSetDensities
+from sklearn_lrvb.gaussian.posterior.learned_prior import LearnedPrior
 from sklearn_lrvb.gaussian.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian.posterior.noise_component import NoiseComponent
 from sklearn_lrvb.gaussian.posterior.tails import StudentTails
@@ -141,12 +145,19 @@ class FittedGaussian(Fitted):
 
     @property
     def hyperparameters(self):
-        return {name: np.asarray(self.arrays[f"{name}_"]) for name in PRIOR_ARGUMENTS}
+        given = {name: np.asarray(self.arrays[f"{name}_"]) for name in PRIOR_ARGUMENTS}
+        return given | self.learned
+
+    @property
+    def learned(self):
+        learned = self.posterior.prior.learned
+        return {} if learned is None else learned.expectations
 
     @property
     def least_prior_factors(self):
-        prior = self.posterior.prior  # Its degrees of freedom are above the number of features less one.
-        return {"degrees_of_freedom_prior": (self.posterior.n_features - 1) / prior.degrees_of_freedom}
+        prior = self.posterior.prior  # Its degrees of freedom are above the size of a block less one.
+        least = self.structure.wisharts.block_size - 1
+        return {"degrees_of_freedom_prior": least / prior.degrees_of_freedom}
 
     def to_state(self):
         """Builtins and arrays from which, with the arrays of the fit, `from_state` rebuilds this."""
@@ -156,6 +167,8 @@ class FittedGaussian(Fitted):
             "origin": self.origin,
             "nu": None if posterior.tails is None else posterior.tails.nu,
             "resolution": posterior.prior.resolution,
+            "rounding": posterior.prior.rounding,
+            "learned": None if posterior.prior.learned is None else posterior.prior.learned.to_state(),
             "path": np.array(self.path),
             **{name: getattr(posterior, name) for name in _POSTERIOR_FIELDS},
         }
@@ -163,8 +176,9 @@ class FittedGaussian(Fitted):
     @classmethod
     def from_state(cls, state, arrays):
         model, origin = state["model"], state["origin"]
+        learned = state["learned"]
         structure, weights = _structure_and_weights(
-            model, *state["centred_means"].shape, arrays["weight_concentration_prior_"]
+            model, *state["centred_means"].shape, arrays["weight_concentration_prior_"], learned
         )
         prior = MixturePrior(
             model=GAUSSIAN,
@@ -177,14 +191,16 @@ class FittedGaussian(Fitted):
             independent=model["factorization"] == "independent",
             reg_covar=float(model["reg_covar"]),
             resolution=state["resolution"],
-            noise_component=_noise_component(arrays, structure),
+            rounding=state["rounding"],
+            noise_component=_noise_component(arrays, structure, learned and learned["covariance"]),
             tails=_tails(state["nu"], structure),
+            learned=None if learned is None else LearnedPrior(structure, **learned),
         )
         posterior = VariationalPosterior(prior, *(state[name] for name in _POSTERIOR_FIELDS), prior.tails)
         return cls(posterior, origin, model, state["path"].tolist(), arrays)
 
 
-def _structure_and_weights(model, n_components, n_features, prior_concentration):
+def _structure_and_weights(model, n_components, n_features, prior_concentration, learned=None):
     """The covariance structure and the prior of the weights.
 
     A flat one is a Dirichlet prior, whichever kind the parameters name.
@@ -192,6 +208,9 @@ def _structure_and_weights(model, n_components, n_features, prior_concentration)
     is_flat = model["prior"] == "flat"
     kind = DirichletWeights if is_flat else WEIGHT_PRIORS[model["weight_concentration_prior_type"]]
     weights, parts = kind(prior_concentration, n_components), optional_parts(model, n_components)
+    if learned is not None:
+        of_means, of_covariances = learned["shape"] > 0, learned["freedom"] > 0
+        parts = replace(parts, learns_mean_precision=of_means, learns_covariance=of_covariances)
     structure = COVARIANCE_STRUCTURES[model["covariance_type"]](n_components, n_features, parts)
     return structure, WeightsWithNoise(weights) if parts.has_noise_component else weights
 
@@ -203,21 +222,27 @@ def _tails(nu, structure):
     return StudentTails(np.array(np.broadcast_to(nu, structure.n_components)), structure.n_tails)
 
 
-def _noise_component(arrays, structure):
-    """The NoiseComponent that arrays describe, dict by name; or None."""
+def _noise_component(arrays, structure, covariance=None):
+    """The NoiseComponent that arrays describe, dict by name; or None.
+
+    Its covariance is that of the fit, where it is known, because ``covariance_prior_`` may be learned.
+    """
     if not structure.has_noise_component:
         return None
-    covariance = np.reshape(arrays["covariance_prior_"], structure.identity.shape)
+    if covariance is None:
+        covariance = np.reshape(arrays["covariance_prior_"], structure.identity.shape)
     return NoiseComponent(float(arrays["noise_log_density_"]), covariance)
 
 
-def mixture_of_arrays(estimator, model):
+def mixture_of_arrays(estimator, model, last=None):
     """The mixture of an estimator's `DENSITY_ARRAYS`, each used as it is: FittedGaussian.
 
     Parameters
     ----------
     estimator : LRVBGaussianMixture, some of whose arrays were set by hand
     model : dict, values of `MODEL_PARAMETERS`
+    last : FittedGaussian or None
+        The last fit, whose known noise is that of the columns.
 
     Raises
     ------
@@ -239,10 +264,15 @@ def mixture_of_arrays(estimator, model):
     structure, weights = _structure_and_weights(model, *means.shape, np.nan)
     _require_mixture(arrays, structure, weights, model["covariance_type"])
     origin = means.mean(axis=0)
+    deviations, covariance = math.sqrt(model["reg_covar"]), None
+    if last is not None:
+        deviations = last.posterior.prior.noise_deviations
+        if structure.has_noise_component and "covariance_prior_" not in last.replaced_in(estimator):
+            covariance = last.posterior.noise_component.covariance
     densities = HandSetDensities(
         GAUSSIAN,
         structure,
-        float(model["reg_covar"]),
+        deviations,
         means - origin,
         structure.transposed(structure.by_group(arrays["precisions_cholesky_"])),
         arrays["mean_precision_"],
@@ -251,7 +281,7 @@ def mixture_of_arrays(estimator, model):
             expected(*(arrays[name] for name in names if "concentration" in name))
             for expected in (weights.expected_log_at, weights.expected_log_shares_at)
         ),
-        _noise_component(arrays, structure),
+        _noise_component(arrays, structure, covariance),
         _tails(arrays.get("tails_"), structure),
     )
     return FittedGaussian(densities, origin, model, arrays={})
@@ -410,7 +440,8 @@ class FittedClasses(Fitted):
     @property
     def model(self):
         described = [(column.name, column.kind, column.categories) for column in self.columns.columns]
-        return {"columns": described}
+        learned = self.posterior.prior.learned
+        return {"columns": described, "learned_prior": () if learned is None else learned.names}
 
     @property
     def hyperparameters(self):

@@ -4,23 +4,28 @@
 of covariances and of precisions are fourth powers of the unit and of its reciprocal. So values beyond the
 range are refused rather than scaled inside.
 
-*The prior.* `resolve_prior` makes the `MixturePrior` from the constructor's arguments and the data. Defaults
-are scikit-learn's, and error messages name the arguments.
+*The prior.* `resolve_prior` makes the `MixturePrior` from the constructor's arguments and the data.
+Hyperparameters that are neither given nor learned are scikit-learn's, and error messages name the arguments.
 
 *The fit.* `resolve_moves` tells which moves the arguments allow, and `given_responsibilities` makes
 an array of the responsibilities that a user passes to start from.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from sklearn.utils import check_array
 
+from sklearn_lrvb.answers.single_values import sample_of
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian.covariance_structures.features import OptionalParts
 from sklearn_lrvb.gaussian.fitting.core import core_of, has_core
 from sklearn_lrvb.gaussian.fitting.noise_density import default_log_density
+from sklearn_lrvb.gaussian.fitting.rounding import rounding_of
 from sklearn_lrvb.gaussian.model import GAUSSIAN
 from sklearn_lrvb.gaussian.posterior.degenerate_components import ILL_DEFINED_COVARIANCE
+from sklearn_lrvb.gaussian.posterior.learned_prior import LearnedPrior
 from sklearn_lrvb.gaussian.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian.posterior.noise_component import NoiseComponent
 from sklearn_lrvb.gaussian.posterior.tails import NU_AT_START, StudentTails
@@ -193,8 +198,8 @@ def core_of_outlying_rows(estimator, rows, completion):
         return core_of(rows, completion) if are_heavy and has_core(rows) else None
     if estimator.prior == "flat":
         raise ValueError(
-            f"noise={estimator.noise!r} needs prior='conjugate': under prior='flat' a component that loses "
-            "its rows to noise has no posterior. (a) Use prior='conjugate'. (b) Use noise=None."
+            f"noise={estimator.noise!r} needs a proper prior: under prior='flat' a component that loses "
+            "its rows to noise has no posterior. (a) Use prior='learned'. (b) Use noise=None."
         )
     if not np.any(rows.variances):
         raise ValueError(
@@ -206,7 +211,7 @@ def core_of_outlying_rows(estimator, rows, completion):
 
 def needs_covariances(estimator):
     """Whether the prior of an estimator follows from the covariances of all pairs of columns of X."""
-    is_default = estimator.prior == "conjugate" and estimator.covariance_prior is None
+    is_default = estimator.prior != "flat" and estimator.covariance_prior is None
     return is_default and COVARIANCE_STRUCTURES[estimator.covariance_type](1, 1).is_matrix
 
 
@@ -236,16 +241,27 @@ def resolve_prior(estimator, rows, completion=None, core=None):
     reg_covar = float(estimator.reg_covar)
     check_argument("The root of reg_covar", np.sqrt(reg_covar))
     parts = optional_parts(vars(estimator), n_components)
-    structure = COVARIANCE_STRUCTURES[estimator.covariance_type](n_components, n_features, parts)
+    kind = COVARIANCE_STRUCTURES[estimator.covariance_type]
+    structure = kind(n_components, n_features, parts)
+    if estimator.prior == "learned":
+        # Fewer rows than features do not tell what a covariance matrix typically is.
+        has_rows = not structure.is_matrix or rows.total_weight > n_features
+        parts = replace(
+            parts,
+            learns_mean_precision=estimator.mean_precision_prior is None,
+            learns_covariance=estimator.covariance_prior is None and has_rows,
+        )
+        structure = kind(n_components, n_features, parts)
     if estimator.prior == "flat":
         return _flat_prior(estimator, structure, rows)
     concentration = _given_number(estimator, "weight_concentration_prior", 1.0 / n_components)
     mean_precision = _given_number(estimator, "mean_precision_prior", 1.0)
     degrees_of_freedom = _given_number(estimator, "degrees_of_freedom_prior", n_features)
-    if not degrees_of_freedom > n_features - 1:
+    least = structure.wisharts.block_size - 1
+    if not degrees_of_freedom > least:
         raise ValueError(
             "The parameter 'degrees_of_freedom_prior' should be greater than "
-            f"{n_features - 1}, but got {degrees_of_freedom:.3f}."
+            f"{least}, but got {degrees_of_freedom:.3f}."
         )
     robust = core if core is not None and (parts.has_noise_component or core.is_far_exceeded) else None
     if estimator.mean_prior is None:
@@ -259,7 +275,8 @@ def resolve_prior(estimator, rows, completion=None, core=None):
     tails = resolve_tails(estimator.tails, parts, n_components, estimator.covariance_type)
     if estimator.covariance_prior is None:
         covariance, ridge = _empirical_covariance(rows, structure, reg_covar, robust or completion)
-        n_rows = 1.0 if tails is None else _rows_of_default_prior(degrees_of_freedom, tails, n_features)
+        is_typical = tails is None or parts.learns_covariance
+        n_rows = 1.0 if is_typical else _rows_of_default_prior(degrees_of_freedom, tails, n_features)
         covariance, ridge = n_rows * covariance, n_rows * ridge
     else:
         covariance, ridge = _given_covariance(estimator, structure), 0.0
@@ -269,7 +286,17 @@ def resolve_prior(estimator, rows, completion=None, core=None):
         log_density = _log_density_of_noise(estimator.noise, core, structure, reg_covar)
         noise_component = NoiseComponent(log_density, covariance)
         weights = WeightsWithNoise(weights)
+    learned = rounding = None
+    if parts.has_learned_prior:
+        size, n_dimensions = structure.wisharts.block_size, structure.n_dimensions
+        if parts.learns_covariance and estimator.degrees_of_freedom_prior is None:
+            degrees_of_freedom = 3.0 * size + 2.0
+        shape = 0.5 * n_dimensions * parts.learns_mean_precision
+        learned = LearnedPrior(structure, shape, shape, float(size * parts.learns_covariance), covariance)
+        rounding = rounding_of(sample_of(rows)) if parts.learns_covariance else None
     return MixturePrior(
+        learned=learned,
+        rounding=rounding,
         model=GAUSSIAN,
         weights=weights,
         structure=structure,
@@ -330,7 +357,7 @@ def _flat_prior(estimator, structure, rows):
     if given:
         raise ValueError(
             f"prior='flat' has no hyperparameters, but {', '.join(given)} "
-            f"{'is' if len(given) == 1 else 'are'} set: leave at None, or use prior='conjugate'."
+            f"{'is' if len(given) == 1 else 'are'} set: leave at None, or use prior='fixed'."
         )
     if structure.is_matrix and rows.has_missing:
         apart = np.argwhere(np.triu(rows.total(_pairs_seen_in_block) == 0))
@@ -339,7 +366,7 @@ def _flat_prior(estimator, structure, rows):
             raise ValueError(
                 f"Columns {apart[0][0]} and {apart[0][1]} of X never have values in the same row{others}: "
                 "under prior='flat' nothing is known of their correlation given the other columns, and their "
-                "precision has no posterior. (a) Use prior='conjugate'. (b) Use covariance_type='diag'. (c) "
+                "precision has no posterior. (a) Use prior='learned'. (b) Use covariance_type='diag'. (c) "
                 "Drop one of them."
             )
     check_smallest(rows, rows.variances)
@@ -486,7 +513,7 @@ def _obstacle(estimator):
     if estimator.solver != "newton":
         return f"solver={estimator.solver!r} makes plain iterations alone", "Use solver='newton'"
     if estimator.prior == "flat":
-        return "an empty component has no posterior under prior='flat'", "Use prior='conjugate'"
+        return "an empty component has no posterior under prior='flat'", "Use prior='learned'"
     if not (isinstance(estimator.init_params, str) or callable(estimator.init_params)):
         return (
             "init_params is an array of responsibilities, whose columns fix the order of the components",

@@ -43,6 +43,7 @@ from sklearn_lrvb.estimators.gaussian_arguments import (
     core_of_outlying_rows,
     given_responsibilities,
     needs_covariances,
+    optional_parts,
     require_clusters,
     resolve_moves,
     resolve_prior,
@@ -86,7 +87,9 @@ _DEFAULT_REG_COVAR = 1e-6  # scikit-learn's
 # Degrees of freedom that may be passed. With fewer, draws of Student's t are beyond all numbers that float64
 # has, and with more it is normal to all digits.
 _LEAST_TAILS, _MOST_TAILS = 0.1, 1e15
-_ANOTHER_PRIOR = 0.1  # Factor of arguments of another prior, under which `number_of_clusters` looks again.
+# Factors of arguments of another prior, under which `number_of_clusters` looks again: of given ones, and of
+# the degrees of freedom where the covariance is learned.
+_ANOTHER_PRIOR, _OTHER_FREEDOM = 0.1, 0.5
 _MOST_NATS = 1e7  # Log density of noise, in size: 50,000 features with units of 1e70 do not make so many.
 
 
@@ -96,8 +99,9 @@ class LRVBGaussianMixture(BayesianMixture):
     """Bayesian Gaussian mixture with calibrated uncertainty and influence.
 
     It takes the place of :class:`sklearn.mixture.BayesianGaussianMixture`: the same model, fitted by the same
-    method (mean-field variational Bayes) to its optimum. From the one fit it adds error bars of weights,
-    means and covariances by linear response (LRVB), and the influence of every row.
+    method (mean-field variational Bayes) to its optimum, under a prior that is learned by default. From the
+    one fit it adds error bars of weights, means and covariances by linear response (LRVB), and the influence
+    of every row.
 
     Parameters
     ----------
@@ -113,8 +117,8 @@ class LRVBGaussianMixture(BayesianMixture):
         natural log probability); with ``solver="coordinate_ascent"`` when the last iteration gained less.
 
     reg_covar : float, default=1e-6
-        Variance of known noise on every coordinate, non-negative, in squared units of X. A fit warns where
-        the default hides the variation of a feature, and says what to do.
+        Variance of known noise on every coordinate, non-negative, in squared units of X. A fit warns where it
+        hides the variation of a feature. If `covariance_prior` is learned, rounded columns have more.
 
     max_iter : int, default=100
         Largest number of steps.
@@ -139,22 +143,25 @@ class LRVBGaussianMixture(BayesianMixture):
         exact posterior); None means ``1 / n_components``.
 
     mean_precision_prior : float or None, default=None
-        Number b0 of prior observations of the means, between 1e-70 and 1e15; None means 1.
+        Number b0 of prior observations of the means, between 1e-70 and 1e15: the smaller, the farther apart
+        are clusters. None: learned, with the prior Gamma(P / 2, rate P / 2); 1 if ``prior="fixed"``.
 
     mean_prior : array-like of shape (n_features,), default=None
-        Prior mean m0 of the means; None means the mean of X; with `noise`, and with `tails` if a row is very
-        far out, that of its core, the central three quarters of the rows.
+        Prior mean m0 of the means; None means that of X; with `noise`, and with `tails` if a row is very far
+        out, of its core, the central three quarters of the rows.
 
     degrees_of_freedom_prior : float or None, default=None
-        Degrees of freedom nu0 of the Wishart priors, greater than ``n_features - 1``; None means
-        ``n_features``. Precisions that are numbers, not matrices, are gamma with shape nu0 / 2.
+        Degrees of freedom nu0 of the Wishart priors, greater than ``n_features - 1``: how alike the
+        covariances are; of variances, positive. None: ``3 * n_features + 2``, or 5 for variances, where
+        `covariance_prior` is learned; else ``n_features``.
 
     covariance_prior : float or array-like, default=None
         C0, in squared units of X: the inverse of the Wishart's scale matrix, of shape (n_features,
         n_features), for 'full' and 'tied'; twice the gamma's rate, of shape (n_features,) for 'diag' and
-        'tied_diag', and a number for 'spherical'. Positive (definite). None means the covariance of X (see
-        `mean_prior`), its diagonal or the mean of that, with `reg_covar` added where it is singular; with
-        `tails`, times 1 + max(nu0 / 2 - 1, 0) P / (nu + P), nu being 3 where it is fitted.
+        'tied_diag', and a number for 'spherical'. Positive (definite). C0 / nu0 is a typical covariance of a
+        component. None: learned, C0 / nu0 being expected to be the covariance S of X (see `mean_prior`). If
+        ``prior="fixed"``, or if rows are no more than features (of matrices), C0 is S, with `reg_covar` added
+        where it is singular; with `tails`, times 1 + max(nu0 / 2 - 1, 0) P / (nu + P), nu 3 where fitted.
 
     random_state : int, RandomState instance or None, default=None
         Seeds the starts and :meth:`sample`. Of more than 131,072 rows, k-means sees a sample of that many.
@@ -167,9 +174,11 @@ class LRVBGaussianMixture(BayesianMixture):
         blocks of rows; 2 also gains and times. None: one line at a terminal or in a notebook while a method
         takes long (not with ``SKLEARN_LRVB_PROGRESS=0`` in the environment).
 
-    prior : {'conjugate', 'flat'}, default='conjugate'
-        'flat': constant in log weights, means and precisions, as in the paper. The five arguments ending in
-        `_prior` must then be None, and `weight_concentration_prior_type` has no effect.
+    prior : {'learned', 'fixed', 'flat'}, default='learned'
+        'learned': the fit finds `covariance_prior` and `mean_precision_prior`, how wide clusters are and how
+        far apart; one that is passed is fixed. 'fixed': scikit-learn's, or numbers that are passed. 'flat':
+        constant in log weights, means and precisions, as in the paper; the five arguments ending in `_prior`
+        must be None, and `weight_concentration_prior_type` has no effect. (Guide "Which prior".)
 
     factorization : {'joint', 'independent'}, default='joint'
         q(mu_k, Lambda_k), as in scikit-learn, or q(mu_k) q(Lambda_k), as in the paper.
@@ -180,18 +189,18 @@ class LRVBGaussianMixture(BayesianMixture):
 
     moves : {'auto', 'merge', 'search'} or None, default='auto'
         Moves between optima, each made only where it raises the lower bound. 'auto' merges or deletes
-        components once one has fewer than ``n_features + 1`` rows, and less than half an equal share (if
-        rows are too few, once one is empty). 'merge' does not wait for that. 'search' also splits components,
-        until nothing raises the bound; `max_iter` then holds for each ascent between two moves. They need
-        ``solver="newton"``, ``prior="conjugate"`` and drawn starts: elsewhere 'auto' makes none, the others
-        are a ValueError. (Guide "Other ways to choose the number of clusters".)
+        components once one has too few rows, or, if `covariance_prior` is learned, where components have
+        fewer than ``10 * n_features`` rows on average. 'merge' does not wait for that. 'search' also splits
+        components, until nothing raises the bound; `max_iter` then holds for each ascent between two moves.
+        They need ``solver="newton"``, a prior that is not flat and drawn starts: elsewhere 'auto' makes none,
+        the others are a ValueError. (Guide "Other ways to choose the number of clusters".)
 
     noise : bool, float or None, default=None
         Whether rows may belong to no component, but to noise, whose density is the same everywhere. True
-        takes one over the volume that the rows fill, their range or less; a number between -1e7 and 1e7 is
-        the logarithm of the density, per volume in units of X. :meth:`predict` labels such rows -1, and
-        :meth:`predict_proba` has one more column, the last. The prior of the weight of noise is Beta(a, K a),
-        a being `weight_concentration_prior`. Needs ``prior="conjugate"``.
+        takes one over the volume that the rows fill; a number between -1e7 and 1e7 is the logarithm of the
+        density, per volume in units of X. :meth:`predict` labels such rows -1, :meth:`predict_proba` has one
+        more column, the last. The weight of noise has the prior Beta(a, K a), a being
+        `weight_concentration_prior`. Needs a prior that is not flat.
 
     tails : {'normal', 'student', 'student_by_component'} or float, default='normal'
         Distribution of a component's rows: normal, or Student's t. 'student' fits one number of degrees of
@@ -223,26 +232,24 @@ class LRVBGaussianMixture(BayesianMixture):
         'spherical', (n_features,) for 'tied_diag'; upper triangular U, ``precisions_ = U @ U.T``, or roots.
 
     scales_, tails_ : ndarray, and float or ndarray of shape (n_components,)
-        Of Student's t components: scale matrices, the inverses of `precisions_`; and degrees of freedom, an
-        array if ``tails='student_by_component'``.
+        Of Student's t components: scale matrices, the inverses of `precisions_`; and degrees of freedom.
 
     converged_, n_iter_, n_occupied_ : bool, int and int
-        Whether `tol` was reached; steps of the best start, moves included; and the number of components that
-        hold rows, those with an expected count of one half or more.
+        Whether `tol` was reached; steps of the best start; components with half a row or more.
 
     lower_bound_, lower_bounds_ : float, and list of float
-        Lower bound on log p(X), the evidence, in nats, with every constant; and after every step.
+        Lower bound on log p(X), the evidence, in nats; and after every step.
 
     weight_concentration_ : ndarray of shape (n_components,), or a pair of such
         Dirichlet concentration, or the two beta parameters of every stick.
 
     mean_precision_, degrees_of_freedom_ : ndarray of shape (n_components,), the second a float if shared
-        Precision of each mean in units of its component's precision; and degrees of freedom of the Wishart
-        factors, or twice the shape of gamma factors.
+        Precision of each mean in units of its component's; degrees of freedom of its Wishart factor, or twice
+        the shape of the gamma one.
 
     weight_concentration_prior_, mean_precision_prior_, mean_prior_, degrees_of_freedom_prior_, \
             covariance_prior_
-        The prior in use; a flat prior is ``0, 0, zeros, nu0, zeros``, with nu0 for a constant density.
+        The prior in use; of what is learned, posterior means. A flat one is ``0, 0, zeros, nu0, zeros``.
 
     posterior_mean_, posterior_std_, posterior_covariance_ : ndarray of shape (D,), (D,) and (D, D)
         Of all parameters, by linear response (Equation 11 of the paper): log weights, means and unique
@@ -263,18 +270,15 @@ class LRVBGaussianMixture(BayesianMixture):
 
     Notes
     -----
-    * The fit differs from scikit-learn's by design in `reg_covar`, the constants of the bound, and the priors
-      of 'tied', 'diag' and 'spherical'. (Guide "Coming from BayesianGaussianMixture".)
-    * A component without rows has the prior for its posterior, and the prior's standard deviations.
-    * X may hold NaN where values are missing at random, in `fit` and all methods. Nothing is filled in,
-      and error bars are those of what is known. (Guide "Missing values".)
+    * With ``prior="fixed"`` the fit differs from scikit-learn's in `reg_covar`, the constants of the bound,
+      and the priors of 'tied', 'diag' and 'spherical'. (Guide "Coming from BayesianGaussianMixture".)
+    * X may hold NaN where values are missing at random, in all methods. (Guide "Missing values".)
     * Wherever X is an argument, it may be a table, a memory map, a source of batches (a list, or a function
       that returns an iterator, of arrays or of pairs ``(rows, weights)``), or a Dask array or data frame. Of
       rows on Dask, results by row are lazy. (Guide "Rows that do not fit in memory".)
-    * Until the matrix behind error bars is formed, X is kept by reference: do not change it in place. A
-      change is noticed and refused.
-    * Fitted arrays are read-only. Where others are set in their place, as in
-      ``mixture.means_ = mixture.means_ + shift``, predictions follow them, and error bars refuse.
+    * Until the matrix behind error bars is formed, X is kept by reference: a change in place is refused.
+    * Fitted arrays are read-only. Where others are set in their place, predictions follow, and error bars
+      refuse.
     * Where the fit is no strict local optimum error bars are refused, and the error says why. An error or an
       interrupt leaves the estimator as it was.
 
@@ -284,8 +288,7 @@ class LRVBGaussianMixture(BayesianMixture):
 
     Examples
     --------
-    Minutes from one eruption of a geyser to the next. How long are short waits and long ones, and how sure is
-    that?
+    Minutes from one eruption of a geyser to the next. How long are short and long waits, and how sure is it?
 
     >>> import numpy as np
     >>> from sklearn_lrvb import LRVBGaussianMixture
@@ -293,7 +296,7 @@ class LRVBGaussianMixture(BayesianMixture):
     ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
     >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
     >>> print(mixture.means_.ravel().round(1), "+-", mixture.means_std_.ravel().round(1))
-    [56.2 81.1] +- [3.2 2.2]
+    [54.6 82. ] +- [1.8 1.4]
     >>> print(mixture.weights_.round(2), "+-", mixture.weights_std_.round(2))
     [0.48 0.52] +- [0.11 0.11]
     """
@@ -314,7 +317,7 @@ class LRVBGaussianMixture(BayesianMixture):
         "degrees_of_freedom_prior": [None, Interval(Real, 0.0, None, closed="neither")],
         "covariance_prior": [None, "array-like", Interval(Real, 0.0, None, closed="neither")],
         "warm_start": ["boolean"],
-        "prior": [StrOptions({"conjugate", "flat"})],
+        "prior": [StrOptions({"learned", "fixed", "flat"})],
         "factorization": [StrOptions({"joint", "independent"})],
         "tails": [
             StrOptions({"normal", "student", "student_by_component"}),
@@ -347,7 +350,7 @@ class LRVBGaussianMixture(BayesianMixture):
         warm_start=False,
         verbose=None,
         verbose_interval=10,
-        prior="conjugate",
+        prior="learned",
         factorization="joint",
         solver="newton",
         moves="auto",
@@ -427,7 +430,7 @@ class LRVBGaussianMixture(BayesianMixture):
         last = uncertainty.fitted
         replaced = last.replaced_in(self)
         if replaced and not set(density_arrays(last.model)).isdisjoint(replaced):
-            return mixture_of_arrays(self, last.model)
+            return mixture_of_arrays(self, last.model, last)
         return last
 
     # Fitting.
@@ -488,7 +491,7 @@ class LRVBGaussianMixture(BayesianMixture):
         ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> print(mixture.means_.ravel().round(1), "+-", mixture.means_std_.ravel().round(1))
-        [56.2 81.1] +- [3.2 2.2]
+        [54.6 82. ] +- [1.8 1.4]
         >>> waits, times = np.unique(X, axis=0, return_counts=True)
         >>> counted = LRVBGaussianMixture(n_components=2, random_state=0).fit(waits, sample_weight=times)
         >>> repeated = np.repeat(waits, times, axis=0)  # X in another order
@@ -696,14 +699,13 @@ class LRVBGaussianMixture(BayesianMixture):
                 f"{then[0]} components in {then[1]} features ({then[2].__name__}); now n_components={now[0]} "
                 f"and X has {now[1]} features ({now[2].__name__}). Set warm_start=False, or fit a clone."
             )
-        parts = prior.structure.parts, last.structure.parts
-        if parts[0] != parts[1]:
+        if optional_parts(vars(self), then[0]) != optional_parts(last.model, then[0]):
             raise ValueError(
                 f"warm_start=True continues the last fit, which had noise={last.model['noise']!r} and "
                 f"tails={last.model['tails']!r}; now noise={self.noise!r} and tails={self.tails!r}. Set "
                 "warm_start=False, or fit a clone."
             )
-        tails = posterior.tails if parts[0].n_tails else prior.tails
+        tails = posterior.tails if prior.structure.n_tails else prior.tails
         centred_means = posterior.centred_means + (last.origin - rows.origin)
         if last.path:
             under_prior = replace(posterior, prior=prior, centred_means=centred_means, tails=tails)
@@ -752,24 +754,30 @@ class LRVBGaussianMixture(BayesianMixture):
         return {**self._attributes_of({}, fitted, rows, False, fit), "_column_notes": notes}
 
     def _another_prior(self):
-        names = "covariance_prior", "mean_precision_prior"
-        changed = {name: _ANOTHER_PRIOR * getattr(self, f"{name}_") for name in names}
-        return changed, "a tenth of covariance_prior and of mean_precision_prior"
+        learned, changed, words = self._fitted.learned, {}, []
+        given = [name for name in ("covariance_prior", "mean_precision_prior") if name not in learned]
+        if given:
+            changed = {name: _ANOTHER_PRIOR * getattr(self, f"{name}_") for name in given}
+            words.append(f"a tenth of {' and of '.join(given)}")
+        if "covariance_prior" in learned:  # How alike the clusters are in shape is not learned.
+            changed["degrees_of_freedom_prior"] = _OTHER_FREEDOM * self.degrees_of_freedom_prior_
+            words.append("half of degrees_of_freedom_prior")
+        return changed, ", ".join(words)
 
     def _undefined_criteria(self):
         if self.prior == "flat":
             reason = (
                 "prior='flat' is known up to a factor that depends on n_components: (a) use "
-                "prior='conjugate'; (b) compare by criteria=['leave_one_out']"
+                "prior='learned'; (b) compare by criteria=['leave_one_out']"
             )
-            return {"probability": reason, "lower_bound": reason}
+            return {"probability": reason, "second_order": reason}
         is_dirichlet = self.weight_concentration_prior_type == "dirichlet_distribution"
         if is_dirichlet or self.weight_concentration_prior is None:  # By default weights become Dirichlet.
             return {}
         reason = (
             "with stick-breaking weights there are components beyond the K that are fitted, so that K is no "
             "number of clusters: (a) use weight_concentration_prior_type='dirichlet_distribution'; (b) "
-            "compare by criteria=['lower_bound']"
+            "compare by criteria=['second_order']"
         )
         return {"probability": reason}
 
@@ -794,7 +802,7 @@ class LRVBGaussianMixture(BayesianMixture):
         if posterior.structure.has_noise_component:
             raise ValueError(
                 "aic and bic compare maxima of the likelihood, without the prior, and with noise there is "
-                "none. Compare lower_bound_, or ask number_of_clusters."
+                "none. Compare log_evidence_, or ask number_of_clusters."
             )
         held = occupied(posterior.counts)
         responsibilities = self.predict_proba(X)[:, held]
@@ -814,7 +822,7 @@ class LRVBGaussianMixture(BayesianMixture):
             raise ValueError(
                 "aic and bic compare maxima of the likelihood, without the prior, and next to this fit there "
                 "is none: a component is left with too few rows. (a) Lower n_components. (b) Compare "
-                "lower_bound_, or ask number_of_clusters."
+                "log_evidence_, or ask number_of_clusters."
             ) from error
         return flat
 
@@ -841,7 +849,7 @@ class LRVBGaussianMixture(BayesianMixture):
         Returns
         -------
         mixture : LRVBGaussianMixture
-            Fitted. Priors that `bgm` left at None are taken from X.
+            Fitted, with ``prior="fixed"``. Priors that `bgm` left at None are taken from X.
 
         Raises
         ------
@@ -886,6 +894,7 @@ class LRVBGaussianMixture(BayesianMixture):
             raise TypeError(f"bgm must be a fitted BayesianGaussianMixture, got {type(bgm).__name__}.")
         require_fitted(bgm)
         mixture = cls()
+        mixture.prior = "fixed"
         for name, value in parameters_of(bgm).items():
             setattr(mixture, name, value)
         mixture.n_features_in_ = np.atleast_2d(bgm.means_).shape[1]
@@ -908,8 +917,9 @@ class LRVBGaussianMixture(BayesianMixture):
         -------
         bgm : sklearn.mixture.BayesianGaussianMixture
             Predicts and scores the same. Its `degrees_of_freedom_` (of diagonal and spherical covariances)
-            and `mean_precision_` (where `reg_covar` counts) are the numbers that make it do so. That class
-            has no flat prior and no weights, so that fitting it again leads to another fit. Centre data that
+            and `mean_precision_` (where `reg_covar` counts) are the numbers that make it do so. Its prior is
+            fixed, at what was learned. That class has no flat prior and no weights of rows, and other priors
+            of variances, so that fitting it again may lead to another fit. Centre data that
             lie far from zero: there scikit-learn's diagonal and spherical densities lose digits. Pass it rows
             of floats: from rows of integers it makes log densities that are integers.
 
@@ -1055,10 +1065,10 @@ class LRVBGaussianMixture(BayesianMixture):
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> imputed, std = mixture.impute([[2.0, np.nan], [np.nan, 80.0]], return_std=True)
         >>> print(imputed.round(1))
-        [[ 2.  53.4]
+        [[ 2.  53.5]
          [ 3.9 80. ]]
         >>> print(std.round(1))
-        [[0.  5.9]
+        [[0.  5.2]
          [0.4 0. ]]
         """
         fitted = self._fitted
@@ -1092,7 +1102,8 @@ class LRVBGaussianMixture(BayesianMixture):
             The weights of X in the fit, where there were any.
 
         target : {'log_weights', 'weights', 'means', 'precisions', 'standard_deviations', 'correlations', \
-                'covariances', 'scales', 'tails', 'log_tails', 'all'} or a list, \
+                'covariances', 'scales', 'tails', 'log_tails', 'mean_precision_prior', \
+                'covariance_prior', 'all'} or a list, \
                 default=('weights', 'means', 'precisions')
             Which parameters, as in :meth:`posterior_summary`.
 
@@ -1130,17 +1141,16 @@ class LRVBGaussianMixture(BayesianMixture):
 
         Examples
         --------
-        Twenty waiting times for a geyser, in minutes. A few rows may belong to either cluster. More
-        information is lost on the clusters' variances than on their means:
+        Lengths and widths of the petals of two kinds of irises. Many petals may be of either kind: half of
+        the information on the kinds' shares is missing, and nearly as much of that on their means:
 
-        >>> import numpy as np
+        >>> from sklearn.datasets import load_iris
         >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
-        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
+        >>> X = load_iris().data[50:, 2:]  # centimetres
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> shares = mixture.missing_information(X)["missing"]
-        >>> print(", ".join(f"{name} {share:.2f}" for name, share in shares.items() if "[1" in name))
-        weight[1] 0.08, mean[1,x0] 0.06, precision[1,x0,x0] 0.16
+        >>> shares[["weight[0]", "mean[0,x0]", "mean[0,x1]"]].round(2).tolist()
+        [0.54, 0.44, 0.44]
         """
         uncertainty = self._uncertainty
         names = checked_targets(target, uncertainty.targets.table, uncertainty.targets.parameters)
@@ -1232,7 +1242,8 @@ class LRVBGaussianMixture(BayesianMixture):
         Parameters
         ----------
         target : {'log_weights', 'weights', 'means', 'precisions', 'standard_deviations', \
-                'correlations', 'covariances', 'scales', 'tails', 'log_tails'}, default='means'
+                'correlations', 'covariances', 'scales', 'tails', 'log_tails', 'mean_precision_prior', \
+                'covariance_prior'}, default='means'
             Which parameters are moved; for 'covariances' the attribute `covariances_`. With `tails` also
             'scales', and 'tails' and 'log_tails' where they are fitted.
 
@@ -1252,6 +1263,9 @@ class LRVBGaussianMixture(BayesianMixture):
             * 'covariance_prior', with the axes of `covariance_prior_` after those of the attribute: for
               matrices the symmetric gradient, so that a small symmetric change of `covariance_prior` moves
               an entry by the sum of the gradient times the change.
+
+            Of what is learned, the derivatives are those in its prior expectation: 1 for
+            'mean_precision_prior', and nu0 times the covariance of X for 'covariance_prior'.
 
             Exact derivatives of the fit, the response of the responsibilities included, without refitting. X,
             the densities of noise (also of rows with missing values, whose ratios follow from
@@ -1275,7 +1289,7 @@ class LRVBGaussianMixture(BayesianMixture):
         Examples
         --------
         If the prior expected waits for a geyser to be a minute longer, the means of the short and the long
-        ones would be 0.20 and 0.12 minutes longer, 0.06 standard deviations each:
+        ones would be 0.02 and 0.01 minutes longer, 0.01 standard deviations each:
 
         >>> import numpy as np
         >>> from sklearn_lrvb import LRVBGaussianMixture
@@ -1283,9 +1297,9 @@ class LRVBGaussianMixture(BayesianMixture):
         ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
         >>> mixture.prior_sensitivity()["mean_prior"].ravel().round(2)
-        array([0.2 , 0.12])
+        array([0.02, 0.01])
         >>> mixture.prior_sensitivity(per_std=True)["mean_prior"].ravel().round(2)
-        array([0.06, 0.06])
+        array([0.01, 0.01])
         """
         return prior_sensitivity(self._uncertainty, target, per_std)
 

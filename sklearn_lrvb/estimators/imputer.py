@@ -289,7 +289,7 @@ class MixtureImputer(TransformerMixin, BaseEstimator):
 
 def _default_mixture(columns, sample_weight, random_state):
     """The mixture to fit where none is given, under the prior that suits a single component best."""
-    parameters = {"covariance_type": "tied", "reg_covar": 0.0}
+    parameters = {"covariance_type": "tied", "reg_covar": 0.0, "prior": "fixed"}
     n_rows, n_columns = columns.shape
     prior = {}
     if columns.size:

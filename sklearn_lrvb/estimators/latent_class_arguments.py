@@ -6,9 +6,22 @@ import numpy as np
 from sklearn.utils import check_array
 
 from sklearn_lrvb.family_mixture.coordinates import values_of
+from sklearn_lrvb.family_mixture.learned_prior import LearnedPrior
 from sklearn_lrvb.family_mixture.model import FAMILY_MIXTURE
 from sklearn_lrvb.family_mixture.prior import ClassPrior
 from sklearn_lrvb.mixture.weight_priors import DirichletWeights, require_countable
+
+# Hyperparameters where they are not given. Of those that are learned they are the means, and their gamma
+# distribution has the shape 1.
+_DEFAULTS = {
+    "category_concentration_prior": 1.0,
+    "mean_precision_prior": 0.1,
+    "degrees_of_freedom_prior": 2.0,
+    "variance_prior": 1.0,
+    "rate_shape_prior": 1.0,
+}
+_LEARNED = "category_concentration_prior", "rate_shape_prior"
+_SHAPE_OF_LEARNED = 1.0
 
 _ROUNDING = 1e-5  # Largest error of the sum of probabilities that a user passes, in float32.
 
@@ -26,21 +39,33 @@ def resolve_prior(estimator, rows, columns):
     concentration = estimator.weight_concentration_prior
     if concentration is None:
         concentration = 1.0 / n_components
+    families, is_learned = _families(estimator, rows, columns), estimator.prior == "learned"
+    learned = [name for name in _LEARNED if is_learned and getattr(estimator, name) is None]
+    if any(family.directions.keys() & learned for family in families):
+        sums = rows.total(functools.partial(_sums_of_features, families))
+        families = [
+            family.centred(own) if family.directions.keys() & learned else family
+            for family, own in zip(families, sums, strict=True)
+        ]
+    weights = DirichletWeights(float(concentration), n_components)
+    prior = LearnedPrior.of_families(families, learned, _SHAPE_OF_LEARNED)
+    return ClassPrior(FAMILY_MIXTURE, weights, families, columns, prior)
+
+
+def _families(estimator, rows, columns):
+    """The families of the columns, with hyperparameters as given, or else the defaults: list."""
     places = {}  # By family and number of categories.
     for place, column in enumerate(columns):
         places.setdefault((column.family, len(column.categories)), []).append(place)
-    means, deviations = column_moments(rows)
-    families = []
+    (means, deviations), families = column_moments(rows), []
     for family, n_categories in sorted(places, key=lambda own: (own[0].__name__, own[1])):
         some = places[family, n_categories]
-        hyperparameters = [getattr(estimator, name) for name in family.hyperparameters]
+        given = [(name, getattr(estimator, name)) for name in family.hyperparameters]
+        values = [_DEFAULTS[name] if own is None else own for name, own in given]
         families.append(
-            family.of_columns(
-                some, means[some], deviations[some], rows.total_weight, n_categories, *hyperparameters
-            )
+            family.of_columns(some, means[some], deviations[some], rows.total_weight, n_categories, *values)
         )
-    weights = DirichletWeights(float(concentration), n_components)
-    return ClassPrior(FAMILY_MIXTURE, weights, families, columns)
+    return families
 
 
 def column_moments(rows):
@@ -59,6 +84,13 @@ def _sums(means, block):
     seen = ~np.isnan(values)
     terms = values if means is None else np.square(values - means[:, None])
     return block.weighted(seen).sum(axis=1), block.weighted(np.where(seen, terms, 0.0)).sum(axis=1)
+
+
+def _sums_of_features(families, block):
+    """Sums of the features of a block's rows, by family: list of (1, c, b)."""
+    values = values_of(block)
+    features = [family.features(values[family.places]) for family in families]
+    return [block.weighted(own).sum(axis=-1)[None] for own in features]
 
 
 def require_classes(rows, n_components):

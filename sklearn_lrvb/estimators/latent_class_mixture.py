@@ -86,25 +86,30 @@ class LRVBLatentClassMixture(BayesianMixture):
         its seeding, or at random. With 'kmeans' the starts are of the three kinds in turn. An array of shape
         (n_samples, n_components), of probabilities whose rows sum to one, is the only start.
 
+    prior : {'learned', 'fixed'}, default='learned'
+        'learned': how alike classes are is learned from the rows, as `category_concentration_prior` and
+        `rate_shape_prior`, where these are None; and classes are expected to have categories as often as the
+        whole table has. 'fixed': all numbers of the prior are given, or their defaults.
+
     weight_concentration_prior : float or None, default=None
         Concentration of the Dirichlet prior of the weights; None means ``1 / n_components``, by which surplus
         classes empty themselves.
 
-    category_concentration_prior : float, default=1.0
+    category_concentration_prior : float or None, default=None
         Concentration of the Dirichlet prior of the probabilities of every column with categories, for each of
-        them.
+        them, or on average where it is learned. None means that it is learned, or 1.
 
-    mean_precision_prior : float, default=0.1
-        Number of prior observations of the mean of a numeric column in a class. The prior mean is that of the
-        column.
+    mean_precision_prior : float or None, default=None
+        Number of prior observations of the mean of a numeric column in a class; None means 0.1. The prior
+        mean is that of the column.
 
-    degrees_of_freedom_prior, variance_prior : float, default=2.0 and 1.0
+    degrees_of_freedom_prior, variance_prior : float or None, default=None
         nu and C of a numeric column: its precision in a class is gamma with shape nu / 2 and rate C s^2 / 2,
-        s being the column's standard deviation.
+        s being the column's standard deviation. None means 2 and 1.
 
-    rate_shape_prior : float, default=1.0
+    rate_shape_prior : float or None, default=None
         a of a column of counts or durations: its rate in a class is gamma with shape a, and its mean is the
-        rate of the whole column.
+        rate of the whole column. None means that it is learned, or 1.
 
     tol : float, default=1e-3
         The fit stops when no more than `tol` of the lower bound is still to be gained, in nats; with
@@ -151,6 +156,9 @@ class LRVBLatentClassMixture(BayesianMixture):
     weights_std_, tables_std_ : ndarray, and dict of pandas.DataFrame
         Error bars: posterior standard deviations, like the attribute.
 
+    learned_prior_ : pandas.DataFrame
+        The arguments of the prior that were learned: a row for each, with its 'value' and its 'sd'.
+
     columns_ : pandas.DataFrame
         What the columns are: a row for each with its kind and its categories. ``columns_.attrs["notes"]`` has
         what the fit has warned of, such as which columns of numbers look like codes.
@@ -164,7 +172,8 @@ class LRVBLatentClassMixture(BayesianMixture):
 
     lower_bound_, lower_bounds_ : float, and list of float
         Lower bound on log p(X), the evidence, in nats, with every constant: comparable across `n_components`.
-        The list has that after every step of the best start; it never falls.
+        Of a learned prior it is that of the most probable values. The list has that after every step of the
+        best start; it never falls.
 
     n_features_in_, feature_names_in_ : int, and ndarray of shape (`n_features_in_`,)
         Number of columns of the fit, and their names where all are strings.
@@ -201,8 +210,8 @@ class LRVBLatentClassMixture(BayesianMixture):
     >>> classes.tables_["smokes"].round(2)
     smokes    no   yes
     class
-    0       0.89  0.11
-    1       0.14  0.86
+    0       0.97  0.03
+    1       0.06  0.94
     >>> print(classes.tables_["age"]["mean"].to_numpy().round(), "+-",
     ...       classes.tables_std_["age"]["mean"].to_numpy().round())
     [29. 55.] +- [2. 4.]
@@ -212,12 +221,13 @@ class LRVBLatentClassMixture(BayesianMixture):
         **BayesianMixture._parameter_constraints,
         "columns": [StrOptions({"auto"}), dict],
         "init_params": [StrOptions({"kmeans", "k-means++", "random_from_data"}), "array-like"],
+        "prior": [StrOptions({"learned", "fixed"})],
         "weight_concentration_prior": [None, _POSITIVE],
-        "category_concentration_prior": [_POSITIVE],
-        "mean_precision_prior": [_POSITIVE],
-        "degrees_of_freedom_prior": [_POSITIVE],
-        "variance_prior": [_POSITIVE],
-        "rate_shape_prior": [_POSITIVE],
+        "category_concentration_prior": [None, _POSITIVE],
+        "mean_precision_prior": [None, _POSITIVE],
+        "degrees_of_freedom_prior": [None, _POSITIVE],
+        "variance_prior": [None, _POSITIVE],
+        "rate_shape_prior": [None, _POSITIVE],
         "unknown": [StrOptions({"missing", "error"})],
     }
 
@@ -228,12 +238,13 @@ class LRVBLatentClassMixture(BayesianMixture):
         columns="auto",
         n_init=10,
         init_params="kmeans",
+        prior="learned",
         weight_concentration_prior=None,
-        category_concentration_prior=1.0,
-        mean_precision_prior=0.1,
-        degrees_of_freedom_prior=2.0,
-        variance_prior=1.0,
-        rate_shape_prior=1.0,
+        category_concentration_prior=None,
+        mean_precision_prior=None,
+        degrees_of_freedom_prior=None,
+        variance_prior=None,
+        rate_shape_prior=None,
         tol=1e-3,
         max_iter=1000,
         solver="newton",
@@ -248,6 +259,7 @@ class LRVBLatentClassMixture(BayesianMixture):
         self.columns = columns
         self.n_init = n_init
         self.init_params = init_params
+        self.prior = prior
         self.weight_concentration_prior = weight_concentration_prior
         self.category_concentration_prior = category_concentration_prior
         self.mean_precision_prior = mean_precision_prior
@@ -270,6 +282,7 @@ class LRVBLatentClassMixture(BayesianMixture):
     tables_ = attributes.tables_
     tables_std_ = attributes.tables_std_
     columns_ = attributes.columns_
+    learned_prior_ = attributes.learned_prior_
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -480,13 +493,15 @@ class LRVBLatentClassMixture(BayesianMixture):
         return {**self._attributes_of({}, fitted, rows, False, fit), "_column_notes": notes}
 
     def _another_prior(self):
-        factors, words = {}, []
-        for family in self._fitted.posterior.prior.families:
+        factors, prior = {}, self._fitted.posterior.prior
+        for family in prior.families:
             factors |= family.hyperparameters
+        changed = {name: own * prior.hyperparameter(name) for name, own in factors.items() if own < 1}
+        learned = () if prior.learned is None else prior.learned.names
+        words = [f"{name}={changed[name]:g} in place of what is learned" for name in learned]
         for share, factor in (("a tenth", 0.1), ("half", 0.5)):
-            names = [name for name, own in factors.items() if own == factor]
+            names = [name for name in changed if factors[name] == factor and name not in learned]
             words += [f"{share} of {' and of '.join(names)}"] if names else []
-        changed = {name: factor * getattr(self, name) for name, factor in factors.items() if factor < 1}
         return changed, ", ".join(words)
 
     # What the shared methods ask for.
@@ -606,7 +621,7 @@ class LRVBLatentClassMixture(BayesianMixture):
         5     yes     no  61.0
         10    yes     no  55.0
         >>> std[10].round(0)
-        array([0., 0., 9.])
+        array([0., 0., 8.])
         """
         require_table(X, "impute, which fills tables,")
         fitted = self._fitted
@@ -697,8 +712,8 @@ class LRVBLatentClassMixture(BayesianMixture):
         sensitivity : dict of ndarray
             For each argument of the constructor that ends in ``_prior`` and has a meaning for this table,
             the derivatives in it: of 'weights' of shape (n_components,), of 'tables' (n_components,
-            n_values), in the order of `posterior_names_`. They are exact derivatives of the fit. (Theory page
-            "Latent classes".)
+            n_values), in the order of `posterior_names_`. They are exact derivatives of the fit. Where an
+            argument is learned they are in what it is expected to be, 1. (Theory page "Latent classes".)
 
         Raises
         ------
@@ -716,10 +731,10 @@ class LRVBLatentClassMixture(BayesianMixture):
         ... })
         >>> classes = LRVBLatentClassMixture(n_components=2, random_state=0).fit(answers)
         >>> moves = classes.prior_sensitivity("weights", per_std=True)
-        >>> for name in ("weight_concentration_prior", "category_concentration_prior"):
+        >>> for name in ("weight_concentration_prior", "mean_precision_prior"):
         ...     print(name, moves[name].round(2))
         weight_concentration_prior [-0.09  0.09]
-        category_concentration_prior [ 0.03 -0.03]
+        mean_precision_prior [-0.  0.]
         """
         uncertainty = self._uncertainty
         (target,) = checked_targets([target], uncertainty.targets.table, ())
@@ -774,7 +789,7 @@ class LRVBLatentClassMixture(BayesianMixture):
         ... })
         >>> classes = LRVBLatentClassMixture(n_components=2, random_state=0).fit(answers)
         >>> print(f"{classes.relative_entropy(answers):.2f}")
-        0.98
+        1.00
         """
         fitted = self._fitted
         if fitted.posterior.n_components == 1:

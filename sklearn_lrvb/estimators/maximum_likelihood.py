@@ -66,7 +66,7 @@ def _require_deviations(prior, family, deviations):
         raise DegenerateComponentError(
             "There is no maximum of the likelihood: the standard deviation of column "
             f"{prior.columns[family.places[which]].name!r} falls to zero in class {k}, and so aic and bic "
-            "are not defined. (a) Compare lower_bound_, which the prior keeps finite. (b) Lower "
+            "are not defined. (a) Compare log_evidence_, which the prior keeps finite. (b) Lower "
             "n_components. (c) If the column has one value in many rows, let it be 'categorical' or 'count'."
         )
 

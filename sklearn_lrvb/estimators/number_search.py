@@ -35,7 +35,9 @@ from sklearn_lrvb.linear_response import IndefiniteInformationError
 from sklearn_lrvb.linear_response.observed_information import MAX_DENSE_SIZE
 from sklearn_lrvb.mixture.model import occupied
 from sklearn_lrvb.mixture.refit import refitted, with_one_more
+from sklearn_lrvb.mixture.weight_priors import DirichletWeights
 from sklearn_lrvb.rows import is_source, require_table
+from sklearn_lrvb.sampling.labels import log_copies
 from sklearn_lrvb.sampling.number_evidence import NumberEvidence
 from sklearn_lrvb.sampling.optimum_evidence import OptimumEvidence, optimum_evidence
 from sklearn_lrvb.sampling.sampler import PosteriorSampler
@@ -83,8 +85,8 @@ def number_of_clusters(
         own `n_components` if that is larger; while the largest has a probability of 0.05 or more, the next
         one is added, up to twice as many. Nothing is computed again.
 
-    criteria : iterable of {'probability', 'lower_bound', 'leave_one_out'}, default=('probability',)
-        What to compare by: P(K | X), the lower bound of the log evidence, or the sum of
+    criteria : iterable of {'probability', 'second_order', 'leave_one_out'}, default=('probability',)
+        What to compare by: P(K | X), the `log_evidence_` of the best fit, or the sum of
         :meth:`~LRVBGaussianMixture.loo_score_samples` (rows in memory only). The last two serve any mixture.
 
     sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
@@ -97,8 +99,8 @@ def number_of_clusters(
         Draws of importance sampling from each optimum, at least 200.
 
     another_prior : bool, default=True
-        Whether P(K | X) is computed once more under another prior, for smaller clusters, further apart (of
-        categories, for probabilities nearer 0 and 1); the answer says which. It doubles the time.
+        Whether P(K | X) is computed once more under another prior, for clusters that are less alike, or for
+        smaller ones, further apart. The answer says which. It doubles the time.
 
     random_state : int, RandomState instance or None, default=None
         Seed of the draws; the starts have the estimator's.
@@ -227,7 +229,7 @@ def _check_size(posterior, n_components):
         raise MemoryError(
             f"P(K | X) of up to {n_components} components needs a matrix of {size} unknowns; up to "
             f"{MAX_DENSE_SIZE} are solved. (a) {posterior.model.way_to_fewer_features}. (b) Ask for fewer "
-            "components. (c) Compare lower bounds, by criteria=['lower_bound']."
+            "components. (c) Compare leave-one-out scores, by criteria=['leave_one_out']."
         )
 
 
@@ -399,7 +401,7 @@ class _Comparison:
             """An attribute of the fits, with another value where there is no fit: (n_fits,)."""
             return np.array([getattr(fit.estimator, name, otherwise) for fit in fits.values()])
 
-        scores, by_evidence, std_errors = {"lower_bound": reported("lower_bound_", np.nan)}, {}, None
+        scores, by_evidence, std_errors = {}, {}, None
         missed = _missed(self.fits, self.numbers)
         if self._evidence is not None:
             by_evidence = self._evidence.of(self.numbers)
@@ -411,6 +413,7 @@ class _Comparison:
                     if "leave_one_out" in options.criteria:
                         with fit.warnings_kept():
                             fit.add_row_scores(options)
+        scores["second_order"] = np.array([_second_order(fit) for fit in fits.values()])
         if "leave_one_out" in options.criteria:
             scores["leave_one_out"], std_errors = _leave_one_out([*fits.values()], _counted(options)[1])
         return NumberOfClusters(
@@ -559,6 +562,21 @@ def _scored(fit, rows, options):
                 if evidence is not None:
                     fit.evidences.append(evidence)
     return fit
+
+
+def _second_order(fit):
+    """log p(X | K) to second order by the best fit; NaN where it has none, or needs too large a matrix."""
+    if fit.error is not None or not fit.strict_optimum:
+        return np.nan
+    with fit.warnings_kept():
+        try:
+            log_evidence = fit.estimator.log_evidence_
+        except MemoryError as error:
+            fit.notes.append(str(error))
+            return np.nan
+    posterior = fit.estimator._fitted.posterior
+    is_dirichlet = isinstance(posterior.prior.weights.of_components, DirichletWeights)
+    return log_evidence + (log_copies(posterior.counts) if is_dirichlet else 0.0)
 
 
 def _missed(fits, numbers):

@@ -214,6 +214,8 @@ def fitted_twin(estimator, fitted):
         parameters["init_params"] = "kmeans"
     if fitted.model["prior"] == "flat":
         parameters["weight_concentration_prior_type"] = "dirichlet_distribution"
+    if fitted.model["prior"] == "learned" and fitted.arrays:  # Arrays set by hand have no prior.
+        parameters |= _given_hyperparameters(fitted)
     twin = BayesianGaussianMixture(**parameters)
     for name in _SHARED_ATTRIBUTES:
         if hasattr(estimator, name):
@@ -222,9 +224,24 @@ def fitted_twin(estimator, fitted):
     twin.precisions_cholesky_ = np.array(twin.precisions_cholesky_, dtype=np.float64)
     posterior, structure, n_features = fitted.posterior, fitted.structure, fitted.posterior.n_features
     twin.degrees_of_freedom_ = structure.layout.reported_numbers(_wishart_degrees_of_freedom(posterior))
-    noise = float(fitted.model["reg_covar"]) * structure.precision_trace(posterior.whiteners)
+    noise = structure.precision_trace(posterior.noise_maps)
     twin.mean_precision_ = 1.0 / (1.0 / posterior.mean_precision + noise / n_features)
     return twin
+
+
+def _given_hyperparameters(fitted):
+    """The numbers that a fit has learned, as arguments of BayesianGaussianMixture: dict by name.
+
+    That class takes no fewer than P degrees of freedom for variances either. C0 / nu0 is then kept.
+    """
+    prior, n_features = fitted.posterior.prior, fitted.posterior.n_features
+    nu = float(prior.degrees_of_freedom)
+    wanted = nu if nu > n_features - 1 else float(n_features)
+    return {
+        "mean_precision_prior": float(prior.mean_precision),
+        "degrees_of_freedom_prior": wanted,
+        "covariance_prior": (wanted / nu) * np.asarray(fitted.arrays["covariance_prior_"]),
+    }
 
 
 def _wishart_degrees_of_freedom(posterior):

@@ -68,6 +68,10 @@ class ColumnFamily(ABC):
     # not follow the mean.
     dispersion: tuple | None = None
 
+    # How the prior's natural parameters, (c, b), change with the hyperparameter, by its name, if it can be
+    # learned (`family_mixture.learned_prior`). There is no other one then.
+    directions: dict = {}
+
     def __init__(self, places, units, *prior_values):
         self.places, self.n_columns = np.asarray(places, dtype=np.intp), len(places)
         self.units = np.asarray(units, dtype=np.float64)
@@ -86,6 +90,15 @@ class ColumnFamily(ABC):
         n_categories : int, of each of the columns; zero of numbers
         prior_values : float, as the estimator has them
         """
+
+    def centred(self, sums):
+        """The family whose prior is centred on the whole table, if it is not: (1, c, b) -> ColumnFamily.
+
+        Parameters
+        ----------
+        sums : (1, c, b), of the features of all rows
+        """
+        return self
 
     @staticmethod
     def is_wrong(numbers):
@@ -118,6 +131,11 @@ class ColumnFamily(ABC):
     @abstractmethod
     def covariance_root(self, sums):
         """A root Q of Cov_q(T) = Q Q': (K, c, b) -> (K, c, b, b)."""
+
+    def covariance_with(self, sums, directions):
+        """Cov_q(T) d: (K, c, b) and (c, b) -> (K, c, b)."""
+        root = self.covariance_root(sums)
+        return (root @ (root.swapaxes(-1, -2) @ directions[..., None]))[..., 0]
 
     @abstractmethod
     def values(self, sums):

@@ -1,4 +1,4 @@
-"""Categories, with two values or more: probabilities with a symmetric Dirichlet prior."""
+"""Categories, with two values or more: probabilities with a Dirichlet prior."""
 
 import numpy as np
 from scipy.special import digamma, zeta
@@ -14,9 +14,12 @@ from sklearn_lrvb.families.scalars import (
     sticks,
 )
 
+# The part of a prior centred on the table that is spread evenly, so that rare categories are not ruled out.
+_EVENLY = 0.2
+
 
 class CategoricalColumns(ColumnFamily):
-    """Columns with the same number C of categories: p ~ Dirichlet(alpha, ..., alpha).
+    """Columns with the same number C of categories: p ~ Dirichlet(alpha C m), with m = 1/C or other shares.
 
     The features of a value are C indicators, and T = log p. Where there is one category alone, log p is zero,
     whatever the values: their feature is zero, and counts as if log p varied by 1 on its own.
@@ -26,6 +29,7 @@ class CategoricalColumns(ColumnFamily):
     places : as for every family
     n_categories : int, C
     concentration : float, alpha
+    shares : (c, C) or None, m
     """
 
     hyperparameters = {"category_concentration_prior": 0.5}
@@ -33,15 +37,23 @@ class CategoricalColumns(ColumnFamily):
     holds_numbers = False
     is_discrete = True
 
-    def __init__(self, places, n_categories, concentration):
+    def __init__(self, places, n_categories, concentration, shares=None):
         super().__init__(places, np.full(len(places), n_categories), concentration)
-        self.n_features, self._concentration = n_categories, float(concentration)
-        self._identity = np.eye(n_categories)
-        self._of_prior = dirichlet.log_partition(np.full(n_categories, self._concentration))
+        self.n_features, self._identity = n_categories, np.eye(n_categories)
+        direction = np.ones((len(places), n_categories)) if shares is None else n_categories * shares
+        self._concentration = float(concentration) * direction
+        self._of_prior = dirichlet.log_partition(self._concentration)
+        self.directions = {"category_concentration_prior": direction} if n_categories > 1 else {}
 
     @classmethod
     def of_columns(cls, places, means, deviations, total_weight, n_categories, concentration):
         return cls(places, n_categories, concentration)
+
+    def centred(self, sums):
+        shares = sums[0] / np.maximum(sums[0].sum(axis=-1, keepdims=True), np.finfo(float).tiny)
+        shares = (1.0 - _EVENLY) * shares + _EVENLY / self.n_features
+        concentration = self.prior_values["category_concentration_prior"]
+        return CategoricalColumns(self.places, self.n_features, concentration, shares)
 
     def features(self, values):
         if self.n_features == 1:
@@ -69,6 +81,11 @@ class CategoricalColumns(ColumnFamily):
         # D (I - a u u') = D - a 1 u'.
         return d[..., None] * self._identity - (a[..., None] * u)[..., None, :]
 
+    def covariance_with(self, sums, directions):
+        concentration = self._concentration + sums
+        total = zeta(2.0, concentration.sum(axis=-1, keepdims=True))
+        return zeta(2.0, concentration) * directions - total * directions.sum(axis=-1, keepdims=True)
+
     def values(self, sums):
         concentration = self._concentration + sums
         return concentration / concentration.sum(axis=-1, keepdims=True)
@@ -82,8 +99,8 @@ class CategoricalColumns(ColumnFamily):
         return (p[..., None] * self._identity - p[..., None] * p[..., None, :]) / (total + 1.0)
 
     def effects_of_prior(self, sums, name):
-        of_statistics = dirichlet.covariance_of_log(self._concentration + sums).sum(axis=-1)
-        return of_statistics, self.jacobian(sums).sum(axis=-1)
+        change = self._concentration / self.prior_values[name]
+        return self.covariance_with(sums, change), (self.jacobian(sums) @ change[..., None])[..., 0]
 
     def estimated(self, sums):
         numbers = np.maximum(sums, np.finfo(float).tiny)
@@ -112,8 +129,8 @@ class CategoricalColumns(ColumnFamily):
         return stick_slopes(scalars, slopes)
 
     def prior_score(self, scalars, sums, name):
-        alone = np.full(self.n_features, self._concentration)
-        return (log_probabilities(scalars) - dirichlet.expected_log(alone)).sum(axis=(1, 2, 3))
+        distances = log_probabilities(scalars) - dirichlet.expected_log(self._concentration)
+        return (distances * self._concentration).sum(axis=(1, 2, 3)) / self.prior_values[name]
 
     def values_of(self, scalars, sums):
         return np.exp(log_probabilities(scalars))

@@ -35,6 +35,8 @@ class RateColumns(NumberColumns):
         self._rate = self._shape / self._guesses
         super().__init__(places, self.distribution(self._guesses[:, None]).std(), shape)
         self._of_prior = _log_partition(self._shape, self._rate)
+        direction = np.stack([np.ones_like(self._guesses), 1.0 / self._guesses], axis=-1)
+        self.directions = {"rate_shape_prior": direction}
 
     @classmethod
     def of_columns(cls, places, means, deviations, total_weight, n_categories, shape):
@@ -84,10 +86,9 @@ class RateColumns(NumberColumns):
         return (shape / rate**2)[..., None, None]
 
     def effects_of_prior(self, sums, name):
-        change = np.stack([np.ones_like(self._guesses), 1.0 / self._guesses], axis=-1)  # of S
-        root = self.covariance_root(sums)
-        of_statistics = root @ np.einsum("kcij,ci->kcj", root, change)[..., None]
-        return of_statistics[..., 0], np.einsum("kcqb,cb->kcq", self.jacobian(sums), change)
+        change = self.directions[name]
+        of_values = np.einsum("kcqb,cb->kcq", self.jacobian(sums), change)
+        return self.covariance_with(sums, change), of_values
 
     def estimated(self, sums):
         of_log, of_rate = np.moveaxis(np.maximum(sums, np.finfo(float).tiny), -1, 0)

@@ -15,7 +15,6 @@ import numpy as np
 
 from sklearn_lrvb.family_mixture.coordinates import posterior_from_responsibilities
 from sklearn_lrvb.family_mixture.posterior import ClassPosterior
-from sklearn_lrvb.family_mixture.prior import ClassPrior
 from sklearn_lrvb.family_mixture.starts import Comparable
 from sklearn_lrvb.mixture.model import Components, SplitProposals
 from sklearn_lrvb.mixture.weight_priors import DirichletWeights
@@ -80,9 +79,7 @@ class ClassSplitProposals(SplitProposals):
     def __init__(self, held, posterior, components):
         prior = posterior.prior
         weights = (DirichletWeights(prior.weights.prior_concentration, n) for n in (1, 2))
-        self._prior_of_one, self._prior_of_two = (
-            ClassPrior(prior.model, own, prior.families, prior.columns) for own in weights
-        )
+        self._prior_of_one, self._prior_of_two = map(prior.held, weights)
 
     def whole(self, rows, component):
         """The posterior of one class that holds all rows."""

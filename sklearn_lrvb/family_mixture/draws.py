@@ -11,8 +11,11 @@ covariance
 Draws are a Gaussian copula: normal variables with this covariance, each of which becomes the quantile of the
 family that its scalar has under q, with parameters that give it its variance in Sigma.
 
+A learned hyperparameter u has one scalar more, log u less its value at the optimum, which is normal. With I
+and Q of `learned_prior` its response is I^-1 Q' beta, and its excess I^-1.
+
 *Conventions.* n draws; a draw has Q scalars: K - 1 of the weights first, then family by family those of every
-class and column.
+class and column, and those of the learned hyperparameters.
 """
 
 from dataclasses import dataclass
@@ -47,6 +50,7 @@ class Scalars:
 
     Attributes
     ----------
+    of_columns : int, where those of the learned hyperparameters begin
     size : int, Q
     """
 
@@ -58,7 +62,8 @@ class Scalars:
         ]
         stops = posterior.n_components - 1 + np.cumsum([0, *map(np.prod, self._shapes)])
         self._places = list(map(slice, stops[:-1], stops[1:]))
-        self.size = int(stops[-1])
+        self.of_columns = int(stops[-1])
+        self.size = self.of_columns + len(posterior.prior.learned_values)
 
     def split(self, scalars):
         """Those of the weights, (..., K - 1), and by family, from (..., Q).
@@ -71,11 +76,15 @@ class Scalars:
         ]
         return scalars[..., : self.posterior.n_components - 1], parts
 
-    def joined(self, logits, parts):
-        """Inverse of `split`, from the scalars alone."""
+    def learned(self, scalars):
+        """Those of the learned hyperparameters: (..., Q) -> (..., L)."""
+        return scalars[..., self.of_columns :]
+
+    def joined(self, logits, parts, learned):
+        """Inverse of `split` and `learned`, from the scalars alone."""
         n_axes = logits.ndim - 1
         flat = [part.reshape(*part.shape[:n_axes], -1) for part in parts]
-        return np.concatenate([logits, *flat], axis=-1)
+        return np.concatenate([logits, *flat, learned], axis=-1)
 
     def families(self):
         """Pairs of a family and its sums under q."""
@@ -109,7 +118,10 @@ class ClassCopula:
         for family, sums in self._scalars.families():
             parameters.append(family.scalar_parameters(sums).reshape(-1, 2))
             kinds.append(np.tile(family.scalar_kinds, self._posterior.n_components * family.n_columns))
-        kinds = np.concatenate(kinds)
+        self._learned_information, self._learned_sources = self._posterior.learned_information
+        variances = 1.0 / self._learned_information
+        parameters.append(np.stack([variances, np.zeros_like(variances)], axis=-1))
+        kinds = np.concatenate([*kinds, np.repeat("normal", len(variances))])
         self._logits, self._log_gammas = (
             np.flatnonzero(kinds == "logit"),
             np.flatnonzero(kinds == "log_gamma"),
@@ -144,6 +156,7 @@ class ClassCopula:
         for family, place, (_, whole) in zip(prior.families, prior.places, others, strict=True):
             own = coefficients[self._posterior.coordinates(place, family)]  # (K, c, b, m)
             parts.append((whole @ own).reshape(-1, coefficients.shape[1]))
+        parts.append(self._learned_sources.T @ coefficients / self._learned_information[:, None])
         return np.concatenate(parts)
 
     @cached_property
@@ -160,6 +173,7 @@ class ClassCopula:
             excess = variance[..., None] * np.eye(variance.shape[-1]) - half @ half.swapaxes(-1, -2)
             root = gram_root(excess).swapaxes(-1, -2)
             blocks += [root[index] for index in np.ndindex(root.shape[:-2])]
+        blocks.append(np.diag(1.0 / np.sqrt(self._learned_information)))
         # Without blocks, as of one class of constant columns, block_diag would have a row.
         return block_diag(np.zeros((0, 0)), *blocks) * self._with_excess
 
@@ -191,6 +205,10 @@ class ClassCopula:
         return ClassDraws(scalars)
 
     draws_of_estimates = draws  # They vary as draws of parameters do.
+
+    def of_components_with_rows(self):
+        """This copula, which describes all components."""
+        return self
 
     def responses_of(self, draws):
         """Inverse of `draws`: (n, Q)."""

@@ -6,7 +6,8 @@ information is
 
     G_kl = -sum_n w r_k r_l F F'  for k != l,        G_kk = - sum over l != k of G_kl,
 
-and M = R^-1 - G. Rows that can be of one class alone take no part.
+and M = R^-1 - G. Rows that can be of one class alone take no part. Learned hyperparameters add Q I^-1 Q' to G
+of all rows (`learned_prior`).
 """
 
 import functools
@@ -86,9 +87,15 @@ class FamilyInformation(MixtureInformation):
     def observed(self, rows, result, n_targets=1, solver=None, missing_values=True):
         """As of every mixture. Missing values take away no information besides that of labels."""
         chosen = solver or self.costs(rows, result).cheapest(n_targets)
+        information, sources = self.posterior.learned_information
+        root = sources / np.sqrt(information)
         if chosen == "primal":
-            return PrimalInformation(self.complete, self.missing(rows))
-        product = functools.partial(missing_information_product, rows, self.posterior)
+            return PrimalInformation(self.complete, self.missing(rows) + root @ root.T)
+
+        def product(coefficients):
+            missing = missing_information_product(rows, self.posterior, coefficients)
+            return missing + root @ (root.T @ coefficients)
+
         return MatrixFreeInformation(self.complete, product)
 
     def missing(self, rows):

@@ -22,6 +22,10 @@ from sklearn_lrvb.sampling.draws import DrawnParameters
 from sklearn_lrvb.sampling.likelihood import LikelihoodOfDraws, draws_at_once
 from sklearn_lrvb.sampling.random_assignments import assign_at_random
 
+# Steps of Metropolis' algorithm for a learned hyperparameter, in one iteration of Gibbs sampling, and their
+# size in standard deviations.
+_METROPOLIS_STEPS, _STEP_SIZE = 2, 2.4
+
 
 class ClassParameters(DrawnParameters):
     """The parameters that draws stand for.
@@ -38,13 +42,24 @@ class ClassParameters(DrawnParameters):
         self._scalars = Scalars(posterior)
         # Logits of the weights' sticks; and triples of a family, its scalars and its sums under q.
         self._logits, self._parts = self._scalars.split(draws.scalars)
+        self._prior = posterior.prior
+        # The learned hyperparameters, (n, L), and what they add to the sums of every class, (n, 1, W).
+        self._learned = self._prior.learned_values * np.exp(self._scalars.learned(draws.scalars))
+        self._offset = self._offset_of(self._learned)
 
     @staticmethod
     def draws_at(posterior, other):
         scalars, weights = Scalars(posterior), other.prior.weights.mean(other.counts)
         pairs = zip(scalars.families(), other.parts, strict=True)
         parts = [family.scalars_at(family.values(there)[None], here) for (family, here), there in pairs]
-        return ClassDraws(scalars.joined(stick_logits(np.log(weights)[None]), parts))
+        learned = np.log(other.prior.learned_values / posterior.prior.learned_values)
+        return ClassDraws(scalars.joined(stick_logits(np.log(weights)[None]), parts, learned[None]))
+
+    def _offset_of(self, learned):
+        """What learned hyperparameters add to the sums of every class: (n, L) -> (n, 1, W)."""
+        if self._prior.learned is None:
+            return np.zeros((len(learned), 1, self._prior.n_features))
+        return self._prior.learned.offset(learned)[:, None]
 
     @cached_property
     def log_weights(self):
@@ -97,13 +112,29 @@ class ClassParameters(DrawnParameters):
             own, slopes = family.log_prior(part, sums)
             log_density = log_density + own
             by_family.append(slopes)
-        return log_density, self._scalars.joined(by_logit, by_family)
+        of_learned, by_learned = self._log_prior_of_learned
+        return log_density + of_learned, self._scalars.joined(by_logit, by_family, by_learned)
+
+    @cached_property
+    def _log_prior_of_learned(self):
+        """What learned hyperparameters add to the log prior density, (n,), and its slopes in them, (n, L)."""
+        learned, offset, n_components = self._prior.learned, self._offset, self.posterior.n_components
+        if learned is None:
+            return 0.0, np.zeros((len(offset), 0))
+        statistics = self.statistics.sum(axis=1)
+        log_density = np.einsum("nw,nw->n", offset[:, 0], statistics)
+        log_density += learned.log_density(self._learned).sum(axis=1)
+        log_density -= n_components * self._prior.log_rises(offset[:, 0]).sum(axis=1)
+        distances = statistics - n_components * self._prior.expected_of(offset[:, 0])
+        slopes = self._learned * learned.along(distances)
+        return log_density, slopes + learned.shape * (1.0 - self._learned / learned.means)
 
     def slopes_of_log_joint(self, sums):
-        pairs = zip(self._parts, self.posterior.prior.split(sums), strict=True)
+        pairs = zip(self._parts, self._prior.split(sums + self._offset), strict=True)
         by_family = [family.pulled_back(part, own, slopes) for (family, part, own), slopes in pairs]
-        likelihood_slopes = self._scalars.joined(stick_slopes(self._logits, sums[..., 0]), by_family)
-        return ClassDraws(self._log_prior_and_slopes[1] + likelihood_slopes)
+        by_logit, nothing = stick_slopes(self._logits, sums[..., 0]), np.zeros_like(self._learned)
+        slopes = self._scalars.joined(by_logit, by_family, nothing)
+        return ClassDraws(self._log_prior_and_slopes[1] + slopes)
 
     def prior_slopes(self):
         prior = self.posterior.prior
@@ -112,21 +143,49 @@ class ClassParameters(DrawnParameters):
 
     def _prior_score(self, name):
         """Derivative of the log prior density in a hyperparameter, by its name: (n,)."""
-        score = np.zeros(len(self.draws))
+        score, learned = np.zeros(len(self.draws)), self._prior.learned
         if name == WEIGHT_CONCENTRATION:
-            expected, _ = self.posterior.prior.weights.expectations(np.zeros(self.posterior.n_components))
-            score = (self.log_weights - expected).sum(axis=1)
+            expected, _ = self._prior.weights.expectations(np.zeros(self.posterior.n_components))
+            return (self.log_weights - expected).sum(axis=1)
+        if learned is not None and name in learned.names:
+            scores = learned.shape * (self._learned / learned.means - 1.0) / learned.means
+            return scores[:, learned.names.index(name)]
         for family, part, sums in self._parts:
             if name in family.hyperparameters:
                 score = score + family.prior_score(part, sums, name)
         return score
 
     def given_sums(self, sums, generator):
-        prior = self.posterior.prior
+        prior, learned = self._prior, self._learned_given_sums(sums, generator)
         logits = drawn_logits(np.stack(prior.weights.sticks(sums[..., 0]), axis=-1), generator)
-        pairs = zip(self._scalars.families(), prior.split(sums), strict=True)
+        pairs = zip(self._scalars.families(), prior.split(sums + self._offset_of(learned)), strict=True)
         parts = [family.scalars_given(drawn, own, generator) for (family, own), drawn in pairs]
-        return ClassDraws(self._scalars.joined(logits, parts)), sums[..., 0]
+        logs = np.log(learned / prior.learned_values)
+        return ClassDraws(self._scalars.joined(logits, parts, logs)), sums[..., 0]
+
+    def _learned_given_sums(self, sums, generator):
+        """Learned hyperparameters after steps of Metropolis' algorithm, given sums over the rows: (n, L).
+
+        The parameters of the classes are integrated out.
+        """
+        prior, values = self._prior, self._learned
+        if prior.learned is None:
+            return values
+        sizes = _STEP_SIZE / np.sqrt(prior.learned.information_given(prior, self.posterior.sums))
+        log_density = self._log_density_of_learned(values, sums)
+        for _ in range(_METROPOLIS_STEPS):
+            proposed = values * np.exp(sizes * generator.standard_normal(values.shape))
+            of_proposed = self._log_density_of_learned(proposed, sums)
+            is_taken = np.log1p(-generator.random(values.shape)) < of_proposed - log_density
+            values = np.where(is_taken, proposed, values)
+            log_density = np.where(is_taken, of_proposed, log_density)
+        return values
+
+    def _log_density_of_learned(self, values, sums):
+        """F of `learned_prior` for some values and sums: (n, L) and (n, K, W) -> (n, L)."""
+        prior, offset = self._prior, self._offset_of(values)
+        rises = (prior.log_rises(sums + offset) - prior.log_rises(offset)).sum(axis=1)
+        return rises @ prior.learned.member_columns + prior.learned.log_density(values)
 
     # The order of the classes, and how far they are from those of a fit.
 
@@ -142,7 +201,8 @@ class ClassParameters(DrawnParameters):
     def reordered(self, orders):
         log_weights = np.take_along_axis(self.log_weights, orders, axis=1)
         parts = [family.reordered(part, orders, sums) for family, part, sums in self._parts]
-        return ClassDraws(self._scalars.joined(stick_logits(log_weights), parts))
+        logs = self._scalars.learned(self.draws.scalars)
+        return ClassDraws(self._scalars.joined(stick_logits(log_weights), parts, logs))
 
 
 class ClassLikelihood(LikelihoodOfDraws):

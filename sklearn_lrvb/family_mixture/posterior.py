@@ -60,8 +60,10 @@ class ClassPosterior:
 
     Parameters
     ----------
-    prior : ClassPrior
+    prior : ClassPrior; where hyperparameters are learned, they become those that are optimal for S
     sums : (K, W), S
+    has_optimal_prior : bool, default=False
+        Whether they are that already, to the last digit.
 
     Attributes
     ----------
@@ -69,24 +71,38 @@ class ClassPosterior:
     n_components, n_labels : int, K
     n_coefficients : int, D
     products_per_row : int, multiplications that the log densities of a row take under one draw
-    has_scales, log_volume : False and 0, rows have labels alone and q all parameters
-    is_exact_alone : True, q of a single class is the exact posterior
+    parts : list of (K, c, b), S and what learned hyperparameters add, by family
+    has_scales : False, rows have labels alone
+    is_known_alone : True, a single class has no labels that importance sampling may miss
     """
 
     prior: ClassPrior
     sums: np.ndarray
-    has_scales, log_volume, is_exact_alone = False, 0.0, True
+    has_optimal_prior: bool = False
+    has_scales, is_known_alone = False, True
 
     def __post_init__(self):
+        if self.prior.learned is not None and not self.has_optimal_prior:
+            self.prior = self.prior.learned.given(self.prior, self.sums)
         self.model = self.prior.model
         self.counts = self.label_counts = self.sums[:, 0]
         self.n_components = self.n_labels = self.prior.n_components
         self.n_coefficients = self.products_per_row = self.sums.size
-        layout = zip(self.prior.places, self.prior.shapes, strict=True)
-        self.parts = [self.sums[:, place].reshape(-1, *shape) for place, shape in layout]
+        self.parts = self.prior.split(self.sums + self.prior.offset)
 
     def __reduce__(self):
-        return type(self), (self.prior, self.sums)
+        return type(self), (self.prior, self.sums, True)
+
+    @property
+    def log_volume(self):
+        """Twice the log of the integral over learned hyperparameters, which q holds at their mode."""
+        information, _ = self.learned_information
+        return float(np.log(2.0 * np.pi / information).sum())
+
+    @property
+    def is_exact_alone(self):
+        """Whether q of a single class is the exact posterior: not of learned hyperparameters."""
+        return self.prior.learned is None
 
     @property
     def coefficient_blocks(self):
@@ -146,8 +162,11 @@ class ClassPosterior:
         """Divergences of q from the prior: Divergences."""
         of_classes = np.einsum("kw,kw->k", self.sums[:, 1:], self.statistics[:, 1:])
         of_classes -= self.prior.log_evidence(self.sums)
-        of_weights = self._of_weights[1]
-        return Divergences(of_weights, of_classes, of_weights + of_classes.sum())
+        of_weights, prior = self._of_weights[1], self.prior
+        total = of_weights + of_classes.sum()
+        if prior.learned is not None:
+            total -= prior.learned.log_density(prior.learned_values).sum()
+        return Divergences(of_weights, of_classes, total)
 
     @cached_property
     def log_weight_covariance(self):
@@ -167,6 +186,15 @@ class ClassPosterior:
     def intercept_root(self):
         """Lower Cholesky factor of V_pi, and of the excess, (K, K)."""
         return cholesky_equilibrated(self.log_weight_covariance + self.intercept_excess)
+
+    @property
+    def weight_coordinates(self):
+        """Coordinates of the coefficients that the expected counts depend on, int array (K,)."""
+        return np.arange(self.n_components)
+
+    def own_intercepts(self, coefficients):
+        """Changes of the intercepts that change the counts: all of them."""
+        return coefficients
 
     def count_response(self, intercepts):
         """V_pi^-1 b, the response of the counts to intercepts: (..., K) -> (..., K)."""
@@ -211,7 +239,16 @@ class ClassPosterior:
             blocks.append((self.coordinates(place, family).ravel(), roots))
         return CompleteInformation(blocks)
 
-    # The M-step, and differences and steps in the sums.
+    @cached_property
+    def learned_information(self):
+        """I of the learned hyperparameters, and their sources Q: (L,) and (D, L)."""
+        prior = self.prior
+        if prior.learned is None:
+            return np.zeros(0), np.zeros((self.n_coefficients, 0))
+        sources = np.repeat(prior.learned.sources(prior), self.n_components, axis=0)
+        return prior.learned.information(prior), sources
+
+    # The M-step, and differences and steps in the statistics: sums, and what learned hyperparameters add.
 
     def with_known_noise(self, sums):
         """Sums over rows, which nothing else is known besides."""
@@ -229,7 +266,10 @@ class ClassPosterior:
         DegenerateComponentError
             Where there is no such posterior: the sums are not those of any rows.
         """
-        posterior = ClassPosterior(self.prior, sums.values)
+        return self._checked(ClassPosterior(self.prior, sums.values))
+
+    @staticmethod
+    def _checked(posterior):
         is_proper = np.isfinite(posterior.statistics).all(axis=1)
         if not is_proper.all():
             which = int(is_proper.argmin())
@@ -241,20 +281,23 @@ class ClassPosterior:
         return self.vector(sums.values - self.sums)
 
     def difference(self, other):
-        """Sums of another posterior less those of this one, (D,)."""
-        return self.vector(other.sums - self.sums)
+        """Statistics of another posterior less those of this one, (D,)."""
+        return self.vector(other.sums + other.prior.offset - self.sums - self.prior.offset)
 
     def after_step(self, change):
-        """The posterior whose sums differ by ``change``, (D,); counts do not fall below zero.
+        """The posterior whose statistics differ by ``change``, (D,); counts do not fall below zero.
 
         Raises
         ------
         DegenerateComponentError
             Where there is no such posterior.
         """
-        after = self.sums + self.array(change)
+        after, prior = self.sums + self.array(change), self.prior
         after[:, 0] = np.maximum(after[:, 0], 0.0)
-        return self.m_step(Sums(after))
+        if prior.learned is not None:
+            prior = prior.learned.given_statistics(prior, prior.expected(after))
+            after += self.prior.offset - prior.offset
+        return self._checked(ClassPosterior(prior, after))
 
     def distance(self, sums):
         """Length of EM(S) - S in mean-field standard deviations, given the sums of the E-step at q."""

@@ -1,5 +1,7 @@
 """The prior of a mixture of latent classes, and the features of a table's rows."""
 
+import copy
+
 import numpy as np
 
 WEIGHT_CONCENTRATION = "weight_concentration_prior"
@@ -18,6 +20,7 @@ class ClassPrior:
     weights : DirichletWeights of K classes
     families : tuple of ColumnFamily
     columns : tuple of Column, their names and categories by place; for labels
+    learned : LearnedPrior or None, of hyperparameters that are not fixed
 
     Attributes
     ----------
@@ -28,11 +31,13 @@ class ClassPrior:
     shapes : list of pairs of int, numbers of columns c and of features b of every family
     flat : False, the prior is proper
     hyperparameters : tuple of str, their names
+    learned_values : (L,), the learned hyperparameters
+    offset : (W,), what they add to the sums of every class (`learned_prior`)
     """
 
     flat = False
 
-    def __init__(self, model, weights, families, columns=()):
+    def __init__(self, model, weights, families, columns=(), learned=None):
         self.model, self.weights = model, weights
         self.families, self.columns = tuple(families), tuple(columns)
         self.n_components = weights.n_components
@@ -46,9 +51,23 @@ class ClassPrior:
             self.n_entries += size if family.holds_numbers else family.n_columns
             self._values |= family.prior_values
         self.hyperparameters = tuple(self._values)
+        self.learned, self.offset = learned, np.zeros(self.n_features)
+        self.learned_values = np.zeros(0) if learned is None else learned.means
+
+    def with_learned(self, values):
+        """The same prior with other values of the learned hyperparameters, (L,)."""
+        other = copy.copy(self)
+        other.learned_values, other.offset = values, self.learned.offset(values)
+        return other
+
+    def held(self, weights):
+        """The prior with other weights, whose learned hyperparameters are given from now on: ClassPrior."""
+        other = ClassPrior(self.model, weights, self.families, self.columns)
+        other.offset = self.offset
+        return other
 
     def hyperparameter(self, name):
-        """The value of a hyperparameter by its name, a float."""
+        """The value of a hyperparameter by its name, a float; of a learned one that which is expected."""
         return self._values[name]
 
     def split(self, sums):
@@ -84,6 +103,10 @@ class ClassPrior:
 
         The statistic of the weight is left zero.
         """
+        return self.expected_of(sums + self.offset)
+
+    def expected_of(self, sums):
+        """The same, given sums with what learned hyperparameters add."""
         expected = np.zeros(sums.shape)
         with np.errstate(invalid="ignore", divide="ignore"):
             for family, place, part in zip(self.families, self.places, self.split(sums), strict=True):
@@ -91,9 +114,27 @@ class ClassPrior:
         expected[~(sums[..., 0] >= 0.0)] = np.nan
         return expected
 
+    def covariance_with(self, sums, directions):
+        """Cov_q(T) d of the classes, (..., W) and (W,) -> (..., W), zero for the weights."""
+        return self.moments_along(sums, directions)[1]
+
+    def moments_along(self, sums, directions):
+        """E T and Cov_q(T) d of the classes, zero in families without d: (..., W), (W,) -> (2, ..., W)."""
+        moments = np.zeros((2, *sums.shape))
+        parts = zip(self.split(sums + self.offset), self.split(directions), strict=True)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            for family, place, (part, own) in zip(self.families, self.places, parts, strict=True):
+                if own.any():
+                    of_family = np.stack([family.expected(part), family.covariance_with(part, own)])
+                    moments[..., place] = of_family.reshape(*moments.shape[:-1], -1)
+        return moments
+
     def log_evidence(self, sums):
-        """log of the integral of the prior of a class times exp(S.T), without its weight: (n, W) -> (n,)."""
-        log_evidence = np.zeros(sums.shape[:-1])
-        for family, part in zip(self.families, self.split(sums), strict=True):
-            log_evidence += family.log_evidence(part).sum(axis=-1)
-        return log_evidence
+        """log of the integral of a class's prior times exp(S.T), without its weight: (..., W) -> (...)."""
+        rises = self.log_rises(sums + self.offset) - self.log_rises(self.offset)
+        return rises.sum(axis=-1)
+
+    def log_rises(self, sums):
+        """The same of every column, without learned hyperparameters: (..., W) -> (..., P), by family."""
+        parts = zip(self.families, self.split(sums), strict=True)
+        return np.concatenate([family.log_evidence(part) for family, part in parts], axis=-1)

@@ -3,6 +3,9 @@
 A hyperparameter h changes q's natural parameters. At fixed sums that moves the expected statistics by
 beta_e (`ColumnFamily.effects_of_prior`), and the responsibilities respond until beta = M^-1 R^-1 beta_e. What
 is reported moves by J_S R^-1 (beta - beta_e), and by its own direct change at fixed sums.
+
+Where a hyperparameter u is learned, the mean c of its own prior is what changes. That moves the slope of F
+in log u by t = s u/c^2, and the source is Q I^-1 t in place of R^-1 beta_e (`learned_prior`).
 """
 
 import numpy as np
@@ -32,10 +35,15 @@ class PriorChanges:
         self.names, self.direction = prior.hyperparameters, np.arange(len(sizes))
         self.in_words = [f"{name} doubled" for name in self.names]
         self.concentration = np.where(self.direction == self.names.index(WEIGHT_CONCENTRATION), sizes, 0.0)
+        self._learned_names, self._of_learned = (), np.zeros((len(sizes), 0))  # t, (m, L).
+        if (learned := prior.learned) is not None:
+            slopes = learned.shape * prior.learned_values / np.square(learned.means)
+            self._learned_names = learned.names
+            self._of_learned = sizes[:, None] * slopes * (np.array(self.names)[:, None] == learned.names)
         log_weights = prior.weights.expected_log_sensitivity(posterior.counts)
         statistics, values = [], []
         for family, sums in zip(prior.families, posterior.parts, strict=True):
-            by_name = [_effects(family, sums, name) for name in self.names]
+            by_name = [self._effects(family, sums, name) for name in self.names]
             for effects, which in zip((statistics, values), zip(*by_name, strict=True), strict=True):
                 effects.append(sizes[:, None, None, None] * np.stack(which))
         self.values = values
@@ -44,15 +52,16 @@ class PriorChanges:
         self.intercepts = self.statistics[:, : posterior.n_labels]
 
     def sources(self, some):
-        """R^-1 beta_e of some of the changes, a slice: (D, n)."""
-        return self._posterior.complete_information.solve(self.statistics[some].T)
+        """R^-1 beta_e of some of the changes, a slice, and Q I^-1 t of learned ones: (D, n)."""
+        information, sources = self._posterior.learned_information
+        direct = self._posterior.complete_information.solve(self.statistics[some].T)
+        return direct + sources @ (self._of_learned[some] / information).T
 
-
-def _effects(family, sums, name):
-    """Direct effects on a family, zeros where the hyperparameter is of another one: (K, c, b), (K, c, q)."""
-    if name in family.hyperparameters:
-        return family.effects_of_prior(sums, name)
-    return np.zeros_like(sums), np.zeros_like(family.values(sums))
+    def _effects(self, family, sums, name):
+        """Direct effects on a family, zeros where it has no such hyperparameter: (K, c, b), (K, c, q)."""
+        if name in family.hyperparameters and name not in self._learned_names:
+            return family.effects_of_prior(sums, name)
+        return np.zeros_like(sums), np.zeros_like(family.values(sums))
 
 
 def changes_of_prior(posterior):
@@ -79,3 +88,15 @@ def prior_sensitivity(uncertainty, name):
     (solved,) = uncertainty.solutions(len(changes.names), changes.sources)
     gradients = target.responses(solved) + target.beyond_coefficients(changes, slice(None))
     return dict(zip(changes.names, gradients, strict=True))
+
+
+def covariance_of_learned(uncertainty):
+    """Covariance of the logarithms of the learned hyperparameters by linear response, (L, L).
+
+    Parameters
+    ----------
+    uncertainty : PosteriorUncertainty
+    """
+    information, sources = uncertainty.fitted.posterior.learned_information
+    (solved,) = uncertainty.solutions(len(information), lambda some: sources[:, some] / information[some])
+    return np.diag(1.0 / information) + solved @ sources / information

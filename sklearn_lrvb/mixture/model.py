@@ -43,7 +43,7 @@ For answers:
 For the exact posterior:
 
 * ``log_volume``, twice the log of the integral over what q holds at its mode, a float
-* ``is_exact_alone``, whether q of one component is the exact posterior
+* ``is_known_alone``, whether importance sampling misses nothing of the evidence of one component
 * ``products_per_row``, about how many multiplications the log densities of a row take under one draw
 
 An object that only predicts needs ``model``, ``n_components``, ``n_labels``, and what its coordinates ask.
@@ -104,7 +104,9 @@ class MixtureModel:
         ``responses_of(draws)``; ``draws_of_estimates(responses)``, which vary as estimates do, linearly.
         For the density of draws (`sampling.copula`) it has ``response_root(root)`` and ``root_is_lower``, a
         triangular root of the covariance of the responses; ``log_derivatives(responses, draws)``;
-        ``slopes(responses, draws, slopes)``; and ``first_order_changes(target, responses)``.
+        ``slopes(responses, draws, slopes)``; and ``first_order_changes(target, responses)``. For importance
+        sampling it has ``of_components_with_rows()``, the copula of what `DrawnParameters.completed` does not
+        draw from the prior.
         Without excess, weights do not have the part of their variance that is not of coefficients.
     parameters : subclass of `sampling.draws.DrawnParameters`
     mode_targets : tuple of str
@@ -232,13 +234,10 @@ class Components(ABC):
         return sums_after(self._posterior.label_counts, merges)
 
     def gains_of_weights(self, counts, present):
-        """Changes of the log evidence of the counts, both in their best order: (..., L) twice -> (...)."""
-        weights = self._posterior.prior.weights
-        after, before = (
-            weights.log_evidence(np.take_along_axis(of, weights.best_order(of), axis=-1))
-            for of in (counts, present)
-        )
-        return after - before
+        """Changes of the log evidence of the counts, all in their best order: (n, L), (L,) -> (n,)."""
+        weights, counts = self._posterior.prior.weights, np.concatenate([counts, present[None]])
+        evidence = weights.log_evidence(counts[np.arange(len(counts))[:, None], weights.best_order(counts)])
+        return evidence[:-1] - evidence[-1]
 
     @abstractmethod
     def emptied(self, components):
@@ -262,7 +261,7 @@ class Components(ABC):
 def sums_after(sums, merges):
     """Sums over the rows of every label after disjoint merges, (n, m, 2) -> (n, ...)."""
     after = np.repeat(sums[None], len(merges), axis=0)
-    rows, (first, second) = np.arange(len(merges))[:, None], np.moveaxis(merges, -1, 0)
+    rows, first, second = np.arange(len(merges))[:, None], merges[..., 0], merges[..., 1]
     after[rows, first] += after[rows, second]
     after[rows, second] = 0.0
     return after
@@ -306,6 +305,11 @@ class MixtureInformation(ABC):
     @abstractmethod
     def complete(self):
         """R^-1, as if the labels of all rows were known: CompleteInformation of size D."""
+
+    @property
+    def of_complete_rows(self):
+        """M as if the labels and all values of all rows were known: an information of size D."""
+        return self.complete
 
     @property
     def mean_field(self):

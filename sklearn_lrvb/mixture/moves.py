@@ -162,7 +162,7 @@ class MoveProposals:
         including them changed none of 324 fits with 8 to 60 components.
         """
         n_components = self._fit.posterior.n_components
-        pairs = np.stack(np.triu_indices(n_components, 1), axis=1)
+        pairs = np.array(list(itertools.combinations(range(n_components), 2)))
         pairs = pairs[occupied(self._fit.next_posterior.counts)[pairs].any(axis=1)]
         pairs, gains = best_merges(self._components, pairs, _PAIRS_PER_COMPONENT * n_components)
         return pairs[gains > LEAST_GAIN], gains[gains > LEAST_GAIN]
@@ -235,37 +235,40 @@ class MoveProposals:
         merged one after the other, always the two that gain most or lose least, and the best of all stages is
         proposed.
         """
-        posterior, gain = self._fit.next_posterior, 0.0
-        stages = []  # The gain without entropy, the posterior, and the groups merged.
-        groups = {k: (k,) for k in np.flatnonzero(occupied(posterior.counts))}  # By where their rows are.
+        components, gain = self._components, 0.0
+        stages = []  # The gain without entropy, what makes the posterior, and the groups merged.
+        # By where their rows are.
+        groups = {k: (k,) for k in np.flatnonzero(occupied(self._fit.next_posterior.counts))}
         while 1 < len(groups) <= _MAX_COLLAPSED:
-            components = self._model.components(posterior)
             pairs = np.array(list(itertools.combinations(groups, 2)))
             best, gains = best_merges(components, pairs, 1)
             if not np.isfinite(gains[0]):
                 break
             first, second = best[0]
-            gain, posterior = gain + gains[0], components.merged_posterior(best)
+            gain += gains[0]
             groups[first] = groups.pop(first) + groups.pop(second)
-            stages.append((gain, posterior, [group for group in groups.values() if len(group) > 1]))
+            merged = functools.partial(components.merged_posterior, best)
+            stages.append((gain, merged, [group for group in groups.values() if len(group) > 1]))
+            if len(groups) > 1:
+                components = self._model.components(merged())
         if not stages or max(gain for gain, _, _ in stages) <= LEAST_GAIN:
             return
-        merged = [groups[-1] for _, _, groups in stages]  # The one that is new.
-        losses = assignment_sums(self._rows, self._fit.posterior, merged, ()).entropy_losses
-        loss_of = dict(zip(merged, losses, strict=True))
+        new = [groups[-1] for _, _, groups in stages]
+        losses = assignment_sums(self._rows, self._fit.posterior, new, ()).entropy_losses
+        loss_of = dict(zip(new, losses, strict=True))
         gains = [gain - sum(loss_of[group] for group in groups) for gain, _, groups in stages]
-        _, posterior, groups = stages[int(np.argmax(gains))]
+        _, merged, groups = stages[int(np.argmax(gains))]
         if max(gains) > LEAST_GAIN:
             names = "; ".join(", ".join(str(k) for k in sorted(group)) for group in groups)
-            yield Move(f"merged components {names}", posterior)
+            yield Move(f"merged components {names}", merged())
 
     def order(self):
         """Yield the posterior with its components in their best order if that gains enough."""
         posterior = self._fit.next_posterior
         weights, counts = posterior.prior.weights.of_components, posterior.counts
         order = weights.best_order(counts)
-        gain = weights.log_evidence(counts[order]) - weights.log_evidence(counts)
-        if gain > _LEAST_GAIN_OF_ORDER:
+        after, before = weights.log_evidence(np.stack([counts[order], counts]))
+        if after - before > _LEAST_GAIN_OF_ORDER:
             yield Move("sorted the components by their counts", posterior.reordered(order))
 
 

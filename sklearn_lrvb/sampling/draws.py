@@ -112,6 +112,19 @@ class DrawnParameters(ABC):
 
     # The joint density with the rows.
 
+    def completed(self, generator):
+        """Draws of a copula's `of_components_with_rows`, with the rest drawn: DrawnParameters.
+
+        Components that hold no rows are drawn from their prior given the others. The joint density of the
+        result is one of the others, and neither it nor its slopes have the density of those. Where a copula
+        describes all components, they are these draws themselves.
+
+        Parameters
+        ----------
+        generator : numpy.random.Generator or RandomState
+        """
+        return self
+
     @abstractmethod
     def likelihood(self, log_weights):
         """The log densities of rows under the draws, given log weights (n, L): a `LikelihoodOfDraws`."""

@@ -13,6 +13,9 @@ K enters through W alone. With A_t = E_t/W(t, t) the evidence of K components is
 and fits whose components all hold rows are enough. Each optimum's part of E_t is estimated apart
 (`optimum_evidence`).
 
+*Learned hyperparameters* have a prior of their own, which does not depend on K. All this holds given them,
+and so on average: components without rows have no part in A_t.
+
 *Noise.* With noise the weights are Dirichlet over K + 1 labels: K a becomes (K + 1) a in W. The factor
 Gamma(n_0 + a)/Gamma(a) of the n_0 rows that are noise does not depend on K, and is part of A_t. That all rows
 are noise, t = 0, is left out.
@@ -49,7 +52,7 @@ def log_prior_factor(n_components, n_clusters, concentration, n_rows, has_noise=
 
 # Iterations are _ROWS_IN_ALL over the number of rows, within these limits. The first third is left out. Of
 # the others twenty are kept, at equal distances.
-_LEAST_ITERATIONS, _MOST_ITERATIONS, _ROWS_IN_ALL = 120, 240, 120_000
+_LEAST_ITERATIONS, _MOST_ITERATIONS, _ROWS_IN_ALL = 120, 480, 120_000
 _KEPT = 20
 
 
@@ -228,7 +231,7 @@ class NumberEvidence:
         self._rows, self._seed = rows, seed
         # What W(K, t) depends on besides.
         self._weights = prior.weights.prior_concentration, rows.total_weight, posterior.n_labels > 1
-        self._is_one_known = posterior.is_exact_alone
+        self._is_one_known = posterior.is_known_alone
         self._prior_names = prior.hyperparameters
         self._are_whole = can_be_assigned(rows)
         # Multiplications that chains of one component take, about.

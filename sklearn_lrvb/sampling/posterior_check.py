@@ -33,7 +33,8 @@ class PosteriorCheck(SentenceAndNumbers):
         The `method` to pass to ``sample_posterior`` and ``posterior_summary``, where "auto" does not choose.
     mean_shift : ndarray of shape (D,)
         By how many LRVB standard deviations the exact posterior means are above `posterior_mean_`, to first
-        order, by parameter in the order of `posterior_names_`.
+        order, by parameter in the order of `posterior_names_`. Means and precisions of components that hold
+        no rows, under a learned prior, are drawn from their prior instead, and the means are theirs.
     mean_shift_error : ndarray of shape (D,)
         Monte Carlo standard errors of `mean_shift`.
     log_ratio_variance : float
@@ -84,7 +85,7 @@ class PosteriorCheck(SentenceAndNumbers):
     >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
     >>> mixture.posterior_check(X, random_state=0)
     PosteriorCheck: Linear response is good: sds within 10 %, means within 0.2 sd.
-      largest mean shift     +0.01 +- 0.00 sd, of mean[1,x1]
+      largest mean shift     +0.03 +- 0.01 sd, of precision[1,x0,x0]
       variance of log ratio  0.00
       rows, parameters       150, 12
       occupied components    2 of 2

@@ -64,6 +64,19 @@ class PosteriorSampler:
         self._source.require_size(self._source.size, "The density of draws")
         return CopulaDensity(self.copula, self._information.root)
 
+    @cached_property
+    def proposal_density(self):
+        """That of draws of importance sampling, less what these have from the prior: CopulaDensity."""
+        copula = self.copula.of_components_with_rows()
+        return self.density if copula is self.copula else CopulaDensity(copula, self._information.root)
+
+    def proposed(self, normals, generator):
+        """Draws of importance sampling and their log density, by normal variables of `proposal_density`."""
+        density = self.proposal_density
+        responses = density.responses(normals)
+        parameters = self.parameters(density.copula.draws(responses)).completed(generator)
+        return parameters, density.log_density(normals, responses, parameters.draws)
+
     def parameters(self, draws):
         """The parameters that draws stand for: DrawnParameters."""
         return self.model.parameters(self.posterior, self.fitted.origin, draws)
@@ -108,8 +121,7 @@ class PosteriorSampler:
             return (
                 'Under prior="flat" a mixture of several components has no posterior: its density does not '
                 "fall off as a weight goes to zero or a mean to infinity, so that nothing can be drawn from "
-                'it. Linear response describes the optimum alone. Refit with prior="conjugate"; a small '
-                "mean_precision_prior makes it vague."
+                'it. Linear response describes the optimum alone. Refit with prior="learned".'
             )
         least, concentration = _LEAST_CONCENTRATION, prior.weights.prior_concentration
         if not prior.flat and not least <= concentration <= 1.0 / least:
@@ -129,7 +141,9 @@ class PosteriorSampler:
         return rows
 
     def importance(self, rows, n_draws, random_state, tracked=untracked):
-        """Draws of the copula, and their weights by the exact posterior, which tell the evidence.
+        """Draws near the posterior, and their weights by the exact one, which tell the evidence.
+
+        They are draws of the copula, but components that hold no rows may be drawn from their prior.
 
         Parameters
         ----------
@@ -143,15 +157,13 @@ class PosteriorSampler:
         parameters : DrawnParameters
         weights : ImportanceWeights
         """
-        n_responses, parts = len(self.density.root), []
+        n_responses, parts = len(self.proposal_density.root), []
         places = batches(n_draws, 8 * _ARRAYS_PER_DRAW * n_responses)
         with self.threads():
             for batch in tracked(places, len(places)):
                 normals = random_state.standard_normal((batch.stop - batch.start, n_responses))
-                responses = self.density.responses(normals)
-                draws = self.copula.draws(responses)
-                log_joints = self.parameters(draws).log_joint(rows)
-                parts.append((draws, log_joints - self.density.log_density(normals, responses, draws)))
+                parameters, log_densities = self.proposed(normals, random_state)
+                parts.append((parameters.draws, parameters.log_joint(rows) - log_densities))
         draws, log_ratios = zip(*parts, strict=True)
         weights = ImportanceWeights(np.concatenate(log_ratios))
         return self.parameters(DrawArrays.concatenated(draws)), weights
@@ -198,10 +210,30 @@ def mean_shifts(sampler, rows, random_state, targets):
     shifts, errors : (d,), of the flat targets
     log_ratios : (2 pairs,), log p(X, theta) less the log density of the draws
     """
-    density = sampler.density
+    density = sampler.proposal_density
     half = random_state.standard_normal((_N_PAIRS, len(density.root)))
     with sampler.threads(), np.errstate(all="ignore"):  # Numbers that overflow end in the state "wrong".
-        log_ratios, slopes, _ = sampler.log_ratios_and_slopes(rows, np.concatenate([half, -half]))
+        normals = np.concatenate([half, -half])
+        parameters, log_densities = sampler.proposed(normals, random_state)
+        log_joints, slopes = parameters.log_joint_and_slopes(rows)
+        slopes = density.slopes_of_log_ratio(normals, parameters.draws, slopes)
         by_pair = density.responses(0.5 * (slopes[:_N_PAIRS] + slopes[_N_PAIRS:]))
-        scores = np.concatenate([density.scores(target, by_pair) for target in targets], axis=1)
-    return scores.mean(axis=0), scores.std(axis=0, ddof=1) / np.sqrt(_N_PAIRS), log_ratios
+        scores = [_scores(sampler, parameters, target, by_pair) for target in targets]
+    scores = np.concatenate(scores, axis=1)
+    return scores.mean(axis=0), scores.std(axis=0, ddof=1) / np.sqrt(_N_PAIRS), log_joints - log_densities
+
+
+def _scores(sampler, parameters, name, by_pair):
+    """Terms of the mean shifts of a target, (pairs, d).
+
+    What draws have from the prior has none by linear response: there the draws are those of the posterior,
+    and tell its mean.
+    """
+    density, deviations = sampler.proposal_density, sampler.uncertainty.flat_std(name)
+    from_prior = (density.deviations(name) == 0) & (deviations > 0)
+    scores = density.scores(name, by_pair)
+    if from_prior.any():
+        values = parameters.flat(name).reshape(2, _N_PAIRS, -1).mean(axis=0)
+        gaps = values - sampler.uncertainty.targets[name].flat_value()
+        scores[:, from_prior] = gaps[:, from_prior] / deviations[from_prior]
+    return scores

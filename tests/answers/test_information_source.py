@@ -62,7 +62,7 @@ class NamesOfClasses(pickle.Unpickler):
 
 
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
-@pytest.mark.parametrize("prior", ["conjugate", "flat"])
+@pytest.mark.parametrize("prior", ["learned", "flat"])
 def test_pickles_hold_builtins_and_arrays_alone(covariance_type, prior):
     model = {"covariance_type": covariance_type, "prior": prior}
     estimator = mixture(model).fit(overlapping())
@@ -143,16 +143,15 @@ def test_few_ambiguous_rows_are_packed_rather_than_the_triangle():
     X = rng.normal(size=(300, 20))
     X[:150, 0] += 8.0
     X[:3, 0] = 4.0
-    estimator = mixture({}, 2).fit(X)
+    estimator = mixture({"prior": "fixed"}, 2).fit(X)
     information = information_of(estimator, "dual", rows_of(estimator, X))
     arrays = information.to_arrays()
     assert "triangle" not in arrays
     assert isinstance(GaussianInformation(posterior_of(estimator)).from_arrays(arrays), DualInformation)
     pickled = len(pickle.dumps(estimator))
     assert pickled < 8 * len(information) ** 2 / 4
-    assert_equal_to_rounding(
-        pickle.loads(pickle.dumps(estimator)).means_std_, mixture({}, 2).fit(X).means_std_
-    )
+    expected = mixture({"prior": "fixed"}, 2).fit(X).means_std_
+    assert_equal_to_rounding(pickle.loads(pickle.dumps(estimator)).means_std_, expected)
 
 
 def test_standard_deviations_travel_where_the_information_does_not(monkeypatch):
@@ -214,7 +213,7 @@ def advice(estimator, X):
 
 STOPPED = {
     "few iterations": ({"solver": "coordinate_ascent", "max_iter": 3}, {"max_iter", "solver"}),
-    "rough iterations": ({"solver": "coordinate_ascent", "tol": 0.01}, {"tol", "solver"}),
+    "rough iterations": ({"solver": "coordinate_ascent", "tol": 0.1}, {"tol", "solver"}),
     "few Newton steps": ({"max_iter": 2}, {"max_iter"}),
 }
 

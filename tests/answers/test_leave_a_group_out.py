@@ -9,6 +9,7 @@ from catalogue import (
     WITHOUT_NOISE,
     assert_same_left_out,
     few_of,
+    learning_as,
     mixture,
     model_id,
     models_in_turn,
@@ -22,7 +23,6 @@ from catalogue import (
     use_information,
 )
 from incomplete_rows import incomplete
-from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 from sklearn_lrvb.answers import deletion
@@ -32,17 +32,21 @@ from sklearn_lrvb.mixture import refit
 from sklearn_lrvb.mixture.e_step import e_step
 from sklearn_lrvb.mixture.prediction import scores_of_rows
 
-PRIORS = ("weight_concentration", "mean_precision", "mean", "degrees_of_freedom", "covariance")
+HELD = {
+    "flat": (),
+    "learned": ("weight_concentration", "mean"),
+    "fixed": ("weight_concentration", "mean_precision", "mean", "degrees_of_freedom", "covariance"),
+}
 
 
 def refitted(estimator, rows, groups, names=None, weights=None):
     """Scores of rows by fits to all other groups under the same prior; NaN beyond the named groups."""
-    held = {} if estimator.prior == "flat" else {f"{name}_prior": f"{name}_prior_" for name in PRIORS}
-    held = {name: getattr(estimator, fitted) for name, fitted in held.items()}
+    held = {f"{name}_prior": getattr(estimator, f"{name}_prior_") for name in HELD[estimator.prior]}
+    kind = learning_as(posterior_of(estimator).prior)
     start, scores = estimator.predict_proba(rows), np.full(len(rows), np.nan)
     for name in np.unique(groups) if names is None else names:
         others = groups != name
-        without = clone(estimator).set_params(**held, init_params=start[others])
+        without = kind(**{**estimator.get_params(), **held, "init_params": start[others]})
         without.fit(rows[others], sample_weight=None if weights is None else weights[others])
         scores[~others] = without.score_samples(rows[~others])
     return scores
@@ -138,7 +142,11 @@ def test_groups_of_one_row_are_rows(model, solver, monkeypatch):
     names = np.random.default_rng(1).permutation(36)
     expected = estimator.loo_score_samples(X, sample_weight=weights)
     found = estimator.loo_score_samples(X, sample_weight=weights, groups=names)
-    np.testing.assert_allclose(found, expected, rtol=1e-8)
+    if model["prior"] == "learned":  # It is that of the moved statistics for groups, to first order for rows.
+        change = np.abs(expected - estimator.score_samples(X))
+        np.testing.assert_array_less(np.abs(found - expected), 0.02 * change + 1e-8)
+    else:
+        np.testing.assert_allclose(found, expected, rtol=1e-8)
 
 
 @pytest.mark.slow
@@ -173,11 +181,11 @@ def test_weights_count_like_copies(model):
     X, rng = overlapping(80), np.random.default_rng(3)
     weights, groups = rng.integers(1, 4, size=80), rng.integers(0, 6, size=80)
     estimator = mixture(model).fit(X, sample_weight=weights)
-    held = {} if model["prior"] == "flat" else {f"{name}_prior": f"{name}_prior_" for name in PRIORS}
-    held = {name: getattr(estimator, fitted) for name, fitted in held.items()}
+    held = {f"{name}_prior": getattr(estimator, f"{name}_prior_") for name in HELD[model["prior"]]}
+    kind = learning_as(posterior_of(estimator).prior)
     start = estimator.predict_proba(X)
     copies = np.repeat(np.arange(80), weights)
-    other = clone(estimator).set_params(**held, init_params=start[copies]).fit(X[copies])
+    other = kind(**{**estimator.get_params(), **held, "init_params": start[copies]}).fit(X[copies])
     found = other.loo_score_samples(X[copies], groups=groups[copies])
     expected = estimator.loo_score_samples(X, sample_weight=weights, groups=groups)[copies]
     np.testing.assert_allclose(found, expected, atol=1e-4)
@@ -187,7 +195,7 @@ def test_rows_that_do_not_count_are_scored_without_their_group(monkeypatch):
     without_refits(monkeypatch)
     X, groups = np.concatenate([three_blobs(30), np.full((1, 3), np.nan)]), np.arange(31) % 5
     weights = (np.arange(31) > 2).astype(float)
-    estimator = mixture({}, n_components=1).fit(X, sample_weight=weights)
+    estimator = mixture({"prior": "fixed"}, n_components=1).fit(X, sample_weight=weights)
     truth = refitted(estimator, X, groups, weights=weights)
     np.testing.assert_allclose(
         estimator.loo_score_samples(X, sample_weight=weights, groups=groups), truth, rtol=1e-9
@@ -205,6 +213,7 @@ def test_a_group_that_is_a_component_is_refitted(in_batches):
     np.testing.assert_allclose(estimator.loo_score_samples(given, groups=groups)[60:], truth, atol=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore:A covariance matrix of")
 @pytest.mark.parametrize("covariance_type", ["full", "tied"])
 def test_scores_with_more_features_than_rows_are_those_of_refits(covariance_type):
     X, groups = np.random.default_rng(0).normal(size=(12, 60)) * 5.0, np.arange(12) % 4

@@ -96,7 +96,7 @@ def test_changed_rows_are_noticed(make, covariance_type, change):
     assert estimator.means_std_.min() > 0
 
 
-@pytest.mark.parametrize("prior", ["conjugate", "flat"])
+@pytest.mark.parametrize("prior", ["learned", "flat"])
 def test_missing_values_that_are_filled_are_noticed(prior):
     X = incomplete().copy()
     estimator = mixture({"prior": prior, "tol": 1e-3}).fit(X)

@@ -9,6 +9,7 @@ from benchmarks.ablations import ABLATIONS, fitted
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:A covariance matrix of")
 @pytest.mark.parametrize("ablation", ABLATIONS, ids=lambda ablation: ablation.path)
 def test_a_fit_is_the_same_without_a_special_path(ablation):
     problem = ablation.problem.scaled(1000 if ablation.problem.n_features < 64 else 200)

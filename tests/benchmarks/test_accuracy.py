@@ -1,6 +1,7 @@
 """Experiments on accuracy: they run, are reported, and compare what they say."""
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,8 +9,9 @@ from catalogue import unique
 from scipy.spatial.distance import cdist
 from sklearn.mixture import BayesianGaussianMixture
 
-from benchmarks.accuracy import coverage, heavy_tails, outliers
+from benchmarks.accuracy import coverage, heavy_tails, outliers, priors
 from benchmarks.accuracy.surplus import fits, section
+from benchmarks.harness.rows import newest
 from benchmarks.problems.heavy_tails import HeavyTails
 from benchmarks.problems.outliers import outlier_table
 from benchmarks.problems.populations import SCENARIOS
@@ -147,9 +149,9 @@ def test_shifts_of_means_do_not_depend_on_the_order_of_components_or_on_units():
     clean, _ = outliers._clean(table)
     moved = clean.means_[::-1] + 2.0 * clean.means_std_[::-1]
     assert outliers._shifts(clean, moved) == pytest.approx({"shift": 2.0, "farthest": 2.0})
-    scaled = LRVBGaussianMixture(**outliers._ARGUMENTS, init_params=clean.predict_proba(table.X)).fit(
-        10 * table.X
-    )
+    scaled = LRVBGaussianMixture(
+        **outliers._ARGUMENTS, prior="fixed", init_params=clean.predict_proba(table.X)
+    ).fit(10 * table.X)
     assert outliers._shifts(scaled, 10 * moved) == pytest.approx({"shift": 2.0, "farthest": 2.0}, rel=1e-4)
 
 
@@ -182,3 +184,30 @@ def test_errors_of_heavy_tails_are_of_the_same_parameters_as_their_sds():
         errors, own_sds = found[group]
         np.testing.assert_allclose(errors, own[order].ravel() - truth[group].ravel())
         np.testing.assert_allclose(own_sds, sds[group][order].ravel())
+
+
+def test_the_guide_has_the_figures_of_the_learned_prior():
+    found = newest(Path(priors.__file__).parents[1] / "results" / "priors.csv")
+    guide = " ".join((Path(__file__).parents[2] / "docs" / "guide" / "prior.md").read_text("utf8").split())
+    kinds = {"real": "real ones", "texts": "of texts", "drawn": "drawn ones"}
+    for kind, words in kinds.items():
+        own = [row for row in found if row["kind"] == kind]
+        means = [
+            f"{np.mean([row[f'{prior}_one_ari'] for row in own]):.2f}, "
+            f"{np.mean([row[f'{prior}_ten_ari'] for row in own]):.2f}"
+            for prior in ("bgm", "fixed", "learned")
+        ]
+        assert f"| {len(own)} {words} | {' | '.join(means)} |" in guide
+    assert f"fits {len(found)} tables" in guide
+    assert f"denser by {priors.gain(found).mean():.2f} nats" in guide
+    assert f"in {priors.lost(found, 'learned')} tables of these {len(found)}" in guide
+    assert f"with the fixed prior in {priors.lost(found, 'fixed')} and" in guide
+    assert f"takes {np.median(priors.ratios(found)):.2f} times as long" in guide
+
+
+@pytest.mark.slow
+def test_a_learned_prior_finds_the_species_of_iris(measured):
+    (iris,) = (row for row in measured("priors") if row["problem"] == "iris")
+    assert iris["learned_ten_ari"] > iris["fixed_ten_ari"]
+    assert iris["learned_ten_held"] > iris["fixed_ten_held"]
+    assert iris["learned_ten_occupied"] == iris["n_groups"]

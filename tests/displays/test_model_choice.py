@@ -20,7 +20,7 @@ def drawn():
         mixture(DIRICHLET),
         X,
         n_components=[4, 1, 3, 2],
-        criteria=["leave_one_out", "lower_bound", "probability"],
+        criteria=["leave_one_out", "second_order", "probability"],
         n_init=2,
         n_draws=200,
         random_state=0,
@@ -30,10 +30,10 @@ def drawn():
 
 @pytest.mark.slow
 def test_a_panel_for_each_criterion(drawn):
-    assert drawn.result.criteria == ("probability", "lower_bound", "leave_one_out")
+    assert drawn.result.criteria == ("probability", "second_order", "leave_one_out")
     assert drawn.axes_.shape == (3, 1)
     labels = [panel.get_ylabel().partition("\n")[0] for panel in drawn.axes_[:, 0]]
-    assert labels == ["P(K | X)", "lower bound", "leave-one-out"]
+    assert labels == ["P(K | X)", "second order", "leave-one-out"]
 
 
 @pytest.mark.slow
@@ -92,7 +92,7 @@ def test_fits_that_end_below_a_smaller_one_are_marked():
         mixture({**DIRICHLET, "init_params": start, "moves": None, "max_iter": 2}),
         np.concatenate([X, X + 40.0]),
         n_components=[1, 2, 3],
-        criteria=["lower_bound"],
+        criteria=["second_order"],
         n_init=1,
     )
     (arrow,) = [line for line in display.axes_[0, 0].lines if line.get_marker() == "^"]
@@ -107,9 +107,9 @@ def test_fits_in_trouble_are_marked():
             return np.full((len(X), 2), 0.5)
         return random_state.dirichlet(np.ones(n_components), len(X))
 
-    estimator = mixture({**DIRICHLET, "init_params": start, "solver": "coordinate_ascent", "max_iter": 2})
+    estimator = mixture({**DIRICHLET, "init_params": start, "solver": "coordinate_ascent", "max_iter": 12})
     display = ModelChoiceDisplay.from_estimator(
-        estimator, X, n_components=[1, 2, 3], criteria=["lower_bound", "leave_one_out"], n_init=1
+        estimator, X, n_components=[1, 2, 3], criteria=["second_order", "leave_one_out"], n_init=1
     )
     result = display.result
     for panel in display.axes_.flat:

@@ -148,12 +148,12 @@ def test_empty_components_are_left_out_unless_they_are_named():
     estimator = mixture({}, n_components=5).fit(X)
     holding = [str(k) for k in np.flatnonzero(estimator.weights_ * len(X) > 1.0)]
     assert 2 <= len(holding) < 5
-    empty = min(set("01234") - set(holding))
-    display = PosteriorIntervalDisplay.from_estimator(estimator, target="weights")
+    empty, asked = min(set("01234") - set(holding)), {"target": "weights", "methods": ["lrvb"]}
+    display = PosteriorIntervalDisplay.from_estimator(estimator, **asked)
     assert display.components.tolist() == holding
-    every = PosteriorIntervalDisplay.from_estimator(estimator, target="weights", min_count=0.0)
+    every = PosteriorIntervalDisplay.from_estimator(estimator, **asked, min_count=0.0)
     assert every.components.tolist() == list("01234")
-    named = PosteriorIntervalDisplay.from_estimator(estimator, target="weights", components=[int(empty)])
+    named = PosteriorIntervalDisplay.from_estimator(estimator, **asked, components=[int(empty)])
     assert named.components.tolist() == [empty]
 
 

@@ -53,8 +53,8 @@ def test_both_are_drawn_over_a_reference():
 
 
 def test_one_component_lies_on_the_diagonal_but_for_what_does_not_vary():
-    # mean-field theory is exact there, and the one log weight is zero
-    model = {"weight_concentration_prior_type": "dirichlet_distribution", "reg_covar": 0.0}
+    # mean-field theory is exact there under a fixed prior, and the one log weight is zero
+    model = {"weight_concentration_prior_type": "dirichlet_distribution", "reg_covar": 0.0, "prior": "fixed"}
     display = PosteriorStdDisplay.from_estimator(fitted(model, n_components=1))
     assert list(display.mean_field_points_) == ["means", "precisions"]
     for points in display.mean_field_points_.values():

@@ -37,6 +37,7 @@ every_weights = pytest.mark.parametrize("weights", ["dirichlet_process", "dirich
 
 X = three_blobs(120, n_features=3)
 SHARED = set(BayesianGaussianMixture().get_params())
+LEARNED = {"mean_precision_prior", "degrees_of_freedom_prior", "covariance_prior"}
 # around the rows, and where all but one component have vanished
 ANYWHERE = np.concatenate([X, 3 * X, 50 * X[:20]])
 
@@ -123,7 +124,23 @@ def test_scikit_learns_starts_are_carried(init_params):
         n_components=2, init_params=init_params, random_state=3, max_iter=500, verbose=0
     ).fit(X)
     theirs = ours.to_sklearn()
-    assert_same_values({name: ours.get_params()[name] for name in SHARED}, theirs.get_params())
+    given, carried = ours.get_params(), theirs.get_params()
+    assert_same_values(*({name: each[name] for name in SHARED - LEARNED} for each in (given, carried)))
+
+
+@every_type
+@pytest.mark.parametrize("n_features", [3, 8])
+def test_learned_hyperparameters_are_carried_as_given_ones(covariance_type, n_features):
+    # Scikit-learn takes no fewer degrees of freedom than features for variances: then C0 / nu0 is kept.
+    rows = three_blobs(120, n_features)
+    ours = mixture({"covariance_type": covariance_type}, 3).fit(rows)
+    theirs = ours.to_sklearn()
+    assert theirs.mean_precision_prior == ours.mean_precision_prior_
+    nu, found = theirs.degrees_of_freedom_prior, ours.degrees_of_freedom_prior_
+    assert nu == (found if found > n_features - 1 else n_features)
+    np.testing.assert_allclose(theirs.covariance_prior / nu, ours.covariance_prior_ / found, rtol=1e-14)
+    refit = clone(theirs).set_params(max_iter=1000).fit(rows)
+    assert refit.means_.shape == (3, n_features)
 
 
 def test_given_priors_are_carried():
@@ -315,7 +332,7 @@ def test_other_rows_may_be_fitted():
 # There and back.
 
 PROPER = [
-    model for model in OURS_AND_THEIRS if model["prior"] == "conjugate" and model["factorization"] == "joint"
+    model for model in OURS_AND_THEIRS if model["prior"] == "fixed" and model["factorization"] == "joint"
 ]
 
 
@@ -329,9 +346,21 @@ def test_there_and_back(model):
     assert_predicts_the_same(back.to_sklearn(), back)
 
 
+@every_type
+def test_a_fit_with_a_learned_prior_stays_where_it_is_on_the_way_back(covariance_type):
+    # A fit under the numbers that were learned has the same optimum, and error bars that take them as known.
+    ours = mixture({"covariance_type": covariance_type}, 3).fit(X)
+    back = LRVBGaussianMixture.from_sklearn(ours.to_sklearn(), X)
+    assert back.prior == "fixed" and back.n_iter_ <= 6
+    shift = np.abs(back.posterior_mean_ - ours.posterior_mean_) / ours.posterior_std_
+    np.testing.assert_array_less(shift, 1e-6)
+    np.testing.assert_array_less(back.posterior_std_, (1 + 1e-9) * ours.posterior_std_)
+    assert_predicts_the_same(back.to_sklearn(), back)
+
+
 def test_there_and_back_with_weights():
     weights = np.random.default_rng(0).uniform(0, 3, size=120)
-    ours = mixture({}, 3).fit(X, sample_weight=weights)
+    ours = mixture({"prior": "fixed"}, 3).fit(X, sample_weight=weights)
     back = LRVBGaussianMixture.from_sklearn(ours.to_sklearn(), X, sample_weight=weights)
     assert_same_posterior(back, ours, rtol=1e-6)
 
@@ -340,7 +369,8 @@ def test_there_and_back_with_weights():
 def test_a_mixture_that_came_is_a_mixture(covariance_type):
     ours = LRVBGaussianMixture.from_sklearn(theirs_fitted(covariance_type, "dirichlet_process"), X)
     again = clone(ours).set_params(tol=1e-9).fit(X)
-    fresh = LRVBGaussianMixture(**theirs_fitted(covariance_type, "dirichlet_process").get_params())
+    arguments = theirs_fitted(covariance_type, "dirichlet_process").get_params()
+    fresh = LRVBGaussianMixture(prior="fixed", **arguments)
     np.testing.assert_array_equal(again.means_, fresh.set_params(tol=1e-9).fit(X).means_)
     assert_equal_to_rounding(
         pickle.loads(pickle.dumps(ours)).posterior_covariance_, ours.posterior_covariance_
@@ -423,7 +453,7 @@ def test_parameters_that_a_subclass_fixes_are_taken_over(kind):
 def test_parameters_that_our_subclass_fixes_are_handed_on():
     ours = OursWithOwnInit().fit(X)
     theirs = ours.to_sklearn()
-    for name in SHARED - {"verbose"}:
+    for name in SHARED - LEARNED - {"verbose"}:
         assert getattr(theirs, name) == getattr(ours, name), name
     assert_predicts_the_same(theirs, ours)
 

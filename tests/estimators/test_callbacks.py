@@ -93,6 +93,7 @@ def test_the_start_on_standardized_columns_is_a_task():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:A covariance matrix of")
 @pytest.mark.parametrize("n_features", [2, 400])  # Fewer features than rows, and more.
 def test_fitted_estimators_of_steps_are_those_of_shorter_fits(n_features):
     X = np.pad(overlapping(60), ((0, 0), (0, n_features - 2)))

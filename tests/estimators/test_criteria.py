@@ -49,7 +49,7 @@ def test_missing_values_tails_and_batches():
 
 def test_noise_has_no_maximum():
     fit = mixture({"noise": True}).fit(overlapping(80))
-    with pytest.raises(ValueError, match=r"with noise there is none\. Compare lower_bound_"):
+    with pytest.raises(ValueError, match=r"with noise there is none\. Compare log_evidence_"):
         fit.bic(overlapping(80))
 
 
@@ -65,7 +65,7 @@ def test_rows_of_another_fit_are_refused():
 def test_a_likelihood_without_maximum_is_refused_in_terms_of_the_fit():
     rows = np.r_[overlapping(60), [[50.0, 50.0]]]  # A cluster of one row.
     fit = mixture({}, reg_covar=0.0, init_params=np.eye(2)[[0] * 60 + [1]]).fit(rows)
-    with pytest.raises(ValueError, match=r"too few rows\. \(a\) Lower n_components\. \(b\) Compare lower_"):
+    with pytest.raises(ValueError, match=r"too few rows\. \(a\) Lower n_components\. \(b\) Compare log_"):
         fit.bic(rows)
 
 

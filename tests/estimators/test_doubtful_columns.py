@@ -134,7 +134,17 @@ def test_columns_are_told_whatever_their_units():
 def test_columns_that_are_nearly_the_same_are_not_the_same():
     near = np.column_stack([TABLE["age"], TABLE["age"] + 1e-2 * TABLE["bmi"], TABLE["bmi"] ** 2])
     assert not notes_of(near, reg_covar=1e-9)
-    assert not notes_of(RNG.normal(size=(6, 9)))  # Six rows always lie in five directions.
+    assert "linear functions" not in notes_of(RNG.normal(size=(6, 9)))  # Six rows lie in five directions.
+
+
+def test_covariance_matrices_of_more_columns_than_rows_are_named_with_what_to_do():
+    X = np.concatenate([RNG.normal(size=(8, 9)), 50.0 + RNG.normal(size=(8, 9))])
+    notes = {kind: notes_of(X, 2, covariance_type=kind) for kind in ("full", "tied", "diag", "spherical")}
+    assert "A covariance matrix of 9 columns has 8 rows on average" in notes["full"]
+    assert "covariance_type='tied' or 'diag'" in notes["full"]
+    assert notes["tied"] == notes["diag"] == notes["spherical"] == ""
+    assert "(a) Use covariance_type='diag'" in notes_of(X[:8], covariance_type="tied")
+    assert "has 8 rows" in notes_of(X[:4], sample_weight=np.full(4, 2.0))
 
 
 def test_what_a_sample_suspects_is_asked_of_all_rows():

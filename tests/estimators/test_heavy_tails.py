@@ -13,6 +13,7 @@ from catalogue import (
     WITHOUT_NOISE,
     dense,
     deviations_of,
+    expected_covariance,
     fitted,
     log_share_map,
     mixture,
@@ -45,6 +46,7 @@ def reference(model, estimator, rows):
     alpha = estimator.weight_concentration_prior_
     noise = {"noise": model["noise"], "noise_prior": (alpha, 2 * alpha)} if "noise" in model else {}
     nu = np.broadcast_to(estimator.tails_, 2)
+    noise["covariance"] = expected_covariance(estimator)
     found = RobustReference.like(estimator, rows, nu=nu, fit_nu=FITTED.get(model["tails"]), **noise)
     return found, found.fit(estimator.predict_proba(rows))
 
@@ -93,13 +95,14 @@ def test_covariance_and_influence_are_those_of_independent_refits(model):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.* move the fit further than one step")
 @pytest.mark.parametrize("model", WITH_TAILS[::2], ids=model_id)
 def test_scores_without_a_row_are_those_of_independent_refits(model):
     estimator = mixture(model).fit(X)
     refits, fit = reference(model, estimator, X)
     found, scores = estimator.loo_score_samples(X), estimator.score_samples(X)
-    rows = [70, int(np.argmin(found - scores))]
-    expected = np.array([refits.left_out_score(fit, row) for row in rows])
+    rows = [60, int(np.argmin(found - scores))]
+    expected = np.array([refits.left_out_scores(fit, [row])[0] for row in rows])
     error, change = np.abs(found[rows] - expected), np.abs(scores[rows] - expected)
     np.testing.assert_array_less(error, 0.01 + 0.02 * change)
 
@@ -418,7 +421,7 @@ def test_parts_that_a_fit_does_not_have_are_refused_by_name():
 @pytest.mark.parametrize(("tails", "nu"), [(4.0, 4.0), ("student", 3.0), (1e9, 1e9)])
 def test_the_default_prior_expects_wider_clusters(covariance_type, tails, nu):
     rows = np.random.default_rng(0).standard_t(5, size=(60, 7)) * np.arange(1, 8)
-    model = {"covariance_type": covariance_type, "max_iter": 0}
+    model = {"covariance_type": covariance_type, "max_iter": 0, "prior": "fixed"}
     for far in (False, True):
         rows[0] *= 1e3 if far else 1.0
         # Gross outliers leave it to the core, as with noise, unless tails are nearly normal.
@@ -504,7 +507,7 @@ def test_the_evidence_is_the_integral_over_the_degrees_of_freedom():
     rows = np.random.default_rng(1).standard_t(5, size=(300, 1))
     model = {"reg_covar": 0.0, "weight_concentration_prior_type": "dirichlet_distribution", "moves": None}
     fit = mixture({**model, "tails": "student"}, 1).fit(rows)
-    prior = {"mean_prior": fit.mean_prior_, "covariance_prior": fit.covariance_prior_}
+    prior = {"mean_prior": fit.mean_prior_}
     log_nu, step = np.linspace(-5.0, 6.0, 34, retstep=True)
     log_nu, step = np.log(fit.tails_) + log_nu * fit.posterior_std_[-1], step * fit.posterior_std_[-1]
     given = [

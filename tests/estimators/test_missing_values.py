@@ -41,7 +41,7 @@ from sklearn_lrvb.gaussian.information.missing_information import (
 
 some_models = pytest.mark.parametrize("model", few_of(MODELS), ids=model_id)
 every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
-CONJUGATE = [model for model in MOST_MODELS if model["prior"] == "conjugate"]
+CONJUGATE = [model for model in MOST_MODELS if model["prior"] == "fixed"]
 HYPERPARAMETERS = (
     "mean_precision_prior",
     "degrees_of_freedom_prior",
@@ -80,7 +80,10 @@ def log_densities(estimator, X):
 
 def log_densities_of_noise(estimator, X):
     """rho of noise: its volume in some features is measured in units of the prior's covariance."""
-    expected, covariance = posterior_of(estimator).expectations.log_weights[-1], estimator.covariance_prior_
+    posterior = posterior_of(estimator)
+    expected, covariance = posterior.expectations.log_weights[-1], estimator.covariance_prior_
+    if posterior.prior.learned is not None:
+        covariance = posterior.prior.learned.covariance
     matrix = covariance if np.ndim(covariance) == 2 else np.eye(X.shape[1]) * covariance
     whole = estimator.noise_log_density_ + 0.5 * np.linalg.slogdet(matrix)[1]
     seen = [np.flatnonzero(~np.isnan(row)) for row in X]
@@ -136,7 +139,7 @@ def test_all_solvers_give_the_same_covariance(model):
 def answers(estimator):
     """What else follows from the information, by name."""
     X = incomplete()
-    has_prior = estimator.prior == "conjugate"
+    has_prior = estimator.prior != "flat"
     return {
         **(estimator.prior_sensitivity("means") if has_prior else {}),
         "influence": estimator.influence(X, target="means"),
@@ -268,7 +271,7 @@ def test_leaving_a_row_out_is_close_to_a_refit(model, row, monkeypatch):
 @some_models
 def test_moving_a_whole_column_moves_the_means_with_it(model):
     estimator, X = fitted(model), incomplete()
-    if estimator.prior == "conjugate":
+    if estimator.prior != "flat":
         estimator = refitted(estimator, mean_precision_prior=1e-7)
     influence = np.nansum(estimator.influence(X, target="means"), axis=0)
     np.testing.assert_allclose(influence, np.broadcast_to(np.eye(3), influence.shape), atol=1e-5)
@@ -288,7 +291,7 @@ def test_units_and_origins_do_not_matter(model, unit):
     )
     np.testing.assert_allclose(other.means_std_ / units, estimator.means_std_, rtol=1e-6)
     jacobian = np.count_nonzero(~np.isnan(X), axis=0) @ np.log(units)
-    if model["prior"] == "conjugate":
+    if model["prior"] == "fixed":
         np.testing.assert_allclose(other.lower_bound_ + jacobian, estimator.lower_bound_, rtol=1e-7)
 
 
@@ -331,13 +334,12 @@ def test_one_component_of_independent_features_is_exact(factorization):
     """Every feature has the conjugate posterior of its own values."""
     X = incomplete(40)
     prior = {"mean_prior": np.zeros(3), "covariance_prior": np.ones(3), "degrees_of_freedom_prior": 5.0}
-    estimator = mixture(
-        {"covariance_type": "diag", "factorization": factorization}, 1, reg_covar=0.0, **prior
-    ).fit(X)
+    model = {"covariance_type": "diag", "reg_covar": 0.0, "prior": "fixed"}
+    estimator = mixture({**model, "factorization": factorization}, 1, **prior).fit(X)
     for p, column in enumerate(X.T):
         values = column[~np.isnan(column)]
         alone = mixture(
-            {"covariance_type": "diag", "reg_covar": 0.0},
+            model,
             1,
             mean_prior=[0.0],
             covariance_prior=[1.0],
@@ -358,6 +360,7 @@ def test_evidence_of_monotone_missing_values(n_rows):
 
     def evidence(rows, features):
         one = LRVBGaussianMixture(
+            prior="fixed",
             mean_prior=mean[:features],
             covariance_prior=covariance[:features, :features],
             degrees_of_freedom_prior=5.0 - (2 - features),
@@ -482,7 +485,7 @@ def test_starts_see_completed_rows():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("init_params", ["kmeans", "k-means++", "random", "random_from_data"])
-@pytest.mark.parametrize("prior", ["conjugate", "flat"])
+@pytest.mark.parametrize("prior", ["fixed", "flat"])
 def test_all_starts_take_missing_values(init_params, prior):
     estimator = LRVBGaussianMixture(
         n_components=2, init_params=init_params, prior=prior, random_state=0, n_init=2, max_iter=300
@@ -496,31 +499,35 @@ def test_the_default_prior_is_that_of_estimates_by_em():
     X = rng.multivariate_normal([1.0, -1.0], [[2.0, 1.6], [1.6, 2.0]], size=4000)
     incomplete_rows = X.copy()
     incomplete_rows[X[:, 0] > 1.0, 1] = np.nan
-    estimator = LRVBGaussianMixture(max_iter=1, tol=1e9).fit(incomplete_rows)
+    estimator = LRVBGaussianMixture(max_iter=1, tol=1e9, prior="fixed").fit(incomplete_rows)
     np.testing.assert_allclose(estimator.mean_prior_, X.mean(axis=0), atol=0.1)
     np.testing.assert_allclose(estimator.covariance_prior_, np.cov(X.T), atol=0.2)
     assert abs(np.nanmean(incomplete_rows[:, 1]) + 1.0) > 0.5  # so it would have been biased
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:A covariance matrix of")
 @pytest.mark.parametrize("n_features", [3, 201])
+@pytest.mark.parametrize("prior", ["learned", "fixed"])
 @every_type
 def test_the_default_prior_nears_that_of_complete_rows_as_missing_values_count_less(
-    covariance_type, n_features
+    covariance_type, prior, n_features
 ):
     X = three_blobs(60, 3) @ np.random.default_rng(0).normal(size=(3, n_features))
     X += np.random.default_rng(1).normal(size=X.shape)
     incomplete_row = np.where(np.arange(n_features) % 2, np.nan, 0.1)
-    model = mixture({"covariance_type": covariance_type, "init_params": np.ones((61, 1))}, 1, max_iter=1)
-    found = clone(model).set_params(tol=1e9)
+    # A learned prior follows the fit, which must have converged.
+    steps = {"learned": {"max_iter": 100, "tol": 1e-9}, "fixed": {"max_iter": 1, "tol": 1e9}}
+    model = {"covariance_type": covariance_type, "prior": prior, "init_params": np.ones((61, 1))}
+    model = mixture({**model, **steps[prior]}, 1)
+    found = clone(model)
     found.fit(np.vstack([X, incomplete_row]), sample_weight=np.append(np.ones(60), 1e-11))
-    expected = clone(model).set_params(init_params=np.ones((60, 1)), tol=1e9).fit(X)
+    expected = clone(model).set_params(init_params=np.ones((60, 1))).fit(X)
     np.testing.assert_allclose(found.mean_prior_, expected.mean_prior_, atol=1e-9)
     np.testing.assert_allclose(found.covariance_prior_, expected.covariance_prior_, rtol=1e-8, atol=1e-9)
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:A covariance matrix of")
 @pytest.mark.parametrize("n_features", [3, 201])
 @every_type
 def test_the_default_prior_is_in_the_units_of_the_columns(covariance_type, n_features):
@@ -543,10 +550,12 @@ def test_wide_tables_with_missing_values_need_no_matrix_of_their_columns(covaria
     rng = np.random.default_rng(0)
     X = rng.normal(size=(10, 2000)) * rng.uniform(0.5, 2.0, 2000)
     X[1::2, ::7] = np.nan
-    estimator = mixture({"covariance_type": covariance_type, "reg_covar": 0.0}, 2, max_iter=1, tol=1e9)
-    assert peak_memory(lambda: estimator.fit(X)) < 8 * 2000**2 / 4
+    model = {"covariance_type": covariance_type, "reg_covar": 0.0, "max_iter": 1, "tol": 1e9}
+    learned, fixed = (mixture({**model, "prior": prior}) for prior in ("learned", "fixed"))
+    for estimator in (learned, fixed):
+        assert peak_memory(lambda estimator=estimator: estimator.fit(X)) < 8 * 2000**2 / 4
     expected = TYPES[covariance_type].prior(np.diag(np.nanvar(X, axis=0) * 10 / 9))
-    np.testing.assert_allclose(estimator.covariance_prior_, expected, rtol=1e-9)
+    np.testing.assert_allclose(fixed.covariance_prior_, expected, rtol=1e-9)
 
 
 @pytest.mark.slow
@@ -619,6 +628,6 @@ def test_the_default_prior_knows_pairs_of_columns(n_features):
     complete = rng.normal(size=(250, n_features))
     complete[:, 1] = 0.95 * complete[:, 0] + 0.3 * complete[:, 1]
     rows = np.where(rng.random(complete.shape) < 0.05, np.nan, complete)
-    prior = mixture({"max_iter": 1}, n_components=1).fit(rows).covariance_prior_
+    prior = mixture({"max_iter": 1, "prior": "fixed"}, n_components=1).fit(rows).covariance_prior_
     np.testing.assert_allclose(prior, np.cov(complete.T, bias=True), atol=0.15)
     assert prior[0, 1] > 0.8

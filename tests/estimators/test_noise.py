@@ -199,7 +199,7 @@ def test_noise_that_is_no_log_density_is_refused(noise):
 
 
 def test_noise_needs_a_proper_prior():
-    with pytest.raises(ValueError, match=r"noise=-9\.0 needs prior='conjugate'.*\(a\).*\(b\)"):
+    with pytest.raises(ValueError, match=r"noise=-9\.0 needs a proper prior.*\(a\).*\(b\)"):
         mixture({"prior": "flat"}, noise=-9.0).fit(X)
 
 

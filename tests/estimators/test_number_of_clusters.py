@@ -11,9 +11,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from catalogue import mixture, overlapping, set_sizes
-from exact_evidence import Prior, clusters, log_evidence_by_number, log_evidence_by_occupied
+from exact_evidence import (
+    LearnedPrior,
+    Prior,
+    clusters,
+    learned_log_evidence_by_number,
+    log_evidence_by_number,
+    log_evidence_by_occupied,
+)
 from joblib import parallel_config
-from scipy.special import logsumexp, softmax
+from scipy.special import gammaln, logsumexp, softmax
 from sklearn.mixture import BayesianGaussianMixture
 
 from benchmarks.problems.prior_tables import PRIOR, prior_table
@@ -84,6 +91,18 @@ def test_occupied_clusters_are_those_of_sums_over_all_partitions():
     assert result.occupied[2] == pytest.approx(share_of_three, abs=0.03)
 
 
+def scaled(prior, name, step):
+    """Priors in which an argument, or its expectation, is larger and smaller by a step of its logarithm."""
+    fields = {
+        "weight_concentration_prior": "concentration",
+        "mean_precision_prior": "mean_precision",
+        "degrees_of_freedom_prior": "degrees_of_freedom",
+        "covariance_prior": "scale",
+    }
+    own = fields[name]
+    return [replace(prior, **{own: factor * getattr(prior, own)}) for factor in np.exp([step, -step])]
+
+
 @pytest.mark.parametrize("covariance_type", [pytest.param("full", marks=pytest.mark.slow), "spherical"])
 def test_prior_slopes_are_derivatives_of_the_evidence(covariance_type):
     prior, rows = Prior(covariance_type, 2), clusters(9, 2, 2.5)
@@ -91,29 +110,31 @@ def test_prior_slopes_are_derivatives_of_the_evidence(covariance_type):
         prior.fit(rows, 2), rows, n_components=[1, 2, 3], n_init=6, another_prior=False, random_state=0
     )
 
-    class Scaled(Prior):  # `Prior` computes its covariance.
-        factor = 1.0
-
-        @property
-        def covariance(self):
-            return self.factor * super().covariance
-
-    fields = {
-        "weight_concentration_prior": "concentration",
-        "mean_precision_prior": "mean_precision",
-        "degrees_of_freedom_prior": "degrees_of_freedom",
-    }
     for name, slopes in result.prior_slopes.items():
-        ends = []
-        for factor in (np.exp(0.01), np.exp(-0.01)):
-            if name in fields:
-                other = replace(prior, **{fields[name]: factor * getattr(prior, fields[name])})
-            else:
-                other = Scaled(covariance_type, 2)
-                object.__setattr__(other, "factor", factor)
-            ends.append(log_evidence_by_number(rows, other, 3))
+        ends = [log_evidence_by_number(rows, other, 3) for other in scaled(prior, name, 0.01)]
         exact = (ends[0] - ends[1]) / 0.02
         np.testing.assert_allclose(slopes, exact, atol=0.4, err_msg=name)  # Monte Carlo
+
+
+# Under a learned prior: sums over all partitions, and over a grid of the two hyperparameters.
+
+
+@pytest.mark.parametrize(
+    ("covariance_type", "n_features"), [("full", 1), pytest.param("spherical", 2, marks=pytest.mark.slow)]
+)
+def test_under_a_learned_prior_probabilities_and_slopes_are_exact(covariance_type, n_features):
+    rows = clusters(7, n_features, 2.5)
+    prior = LearnedPrior.of(covariance_type, rows)
+    exact = learned_log_evidence_by_number(rows, prior, 3)
+    result = number_of_clusters(
+        mixture(prior.arguments), rows, n_components=[1, 2, 3], n_init=6, another_prior=False, random_state=0
+    )
+    assert np.all(np.abs(result.log_evidence - exact) < 0.03 + 3.0 * result.log_evidence_error)
+    assert 0.5 * np.abs(result.scores["probability"] - softmax(exact)).sum() < 0.05
+    assert result.log_evidence[0] == pytest.approx(exact[0], abs=0.02)
+    for name, slopes in result.prior_slopes.items():
+        ends = [learned_log_evidence_by_number(rows, other, 3) for other in scaled(prior, name, 0.01)]
+        np.testing.assert_allclose(slopes, (ends[0] - ends[1]) / 0.02, atol=0.1, err_msg=name)
 
 
 @pytest.mark.slow
@@ -219,7 +240,7 @@ def test_the_search_stops_where_the_matrix_of_the_next_fit_would_be_too_large(fe
 def test_the_first_range_is_up_to_the_estimators_own_number():
     for n_components, largest in ((1, 6), (7, 7)):
         estimator = mixture(DIRICHLET, n_components)
-        options = {"criteria": ["lower_bound"], "n_init": 1}
+        options = {"criteria": ["second_order"], "n_init": 1}
         assert number_of_clusters(estimator, X, **options).n_components.tolist() == [*range(1, largest + 1)]
     assert number_of_clusters(estimator, X[:5], **options).n_components.tolist() == [1, 2, 3, 4, 5]
 
@@ -235,7 +256,7 @@ def test_a_fit_to_the_same_rows_is_not_made_again(few_at_first, monkeypatch):
     assert len(ascents) == 1
     new = number_of_clusters(mixture({"n_init": 12}), rows, **quick)
     assert few_at_first[2:] == [(1, 1), (2, 12)]
-    assert result.scores["lower_bound"][1] == pytest.approx(new.scores["lower_bound"][1], abs=0.01)
+    assert result.scores["second_order"][1] == pytest.approx(new.scores["second_order"][1], abs=0.01)
     # Nobody ascents from a fit to other rows, or of another model.
     number_of_clusters(fitted, rows + 1.0, **quick)
     number_of_clusters(fitted.set_params(covariance_type="tied"), rows, **quick)
@@ -254,7 +275,7 @@ def test_the_fit_that_is_reported_has_as_many_clusters_as_are_probable():
     fit = result.estimators_[2]
     assert result.best == 2
     assert fit.n_occupied_ == result.n_occupied[1] == 2
-    assert fit.lower_bound_ < result.scores["lower_bound"][1] - 0.1
+    assert result.scores["second_order"][1] == pytest.approx(fit.log_evidence_ + np.log(2.0))
     assert result.scores["leave_one_out"][1] == pytest.approx(fit.loo_score_samples(rows).sum(), rel=1e-9)
     assert fit.weights_std_.shape == (2,)
 
@@ -315,14 +336,14 @@ def test_a_fit_without_names_of_columns_is_known_again_without_a_warning(monkeyp
 
 
 def test_the_number_of_rows_need_not_be_known_before():
-    quick = {"n_components": [1, 2], "criteria": ["lower_bound"], "n_init": 1}
+    quick = {"n_components": [1, 2], "criteria": ["second_order"], "n_init": 1}
     frame = dd.from_pandas(pd.DataFrame(X), npartitions=2)
-    bounds = [compared(rows, **quick).scores["lower_bound"] for rows in (X, frame)]
+    bounds = [compared(rows, **quick).scores["second_order"] for rows in (X, frame)]
     np.testing.assert_allclose(bounds[1], bounds[0], rtol=1e-9)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("seed", "distance"), [(0, 4.0), (2, 6.0)])  # Of three no optimum, and a small one.
+@pytest.mark.parametrize(("seed", "distance"), [(5, 4.0), (9, 4.0)])  # Of three no optimum, and a small one.
 def test_without_chains_little_is_known_of_numbers_without_a_good_optimum(seed, distance):
     rows = np.random.default_rng(seed).normal(size=(40, 2)) + np.repeat([[distance], [0.0]], 20, axis=0)
     whole = compared(rows, n_init=3, n_sweeps=240)
@@ -355,7 +376,7 @@ def test_rows_that_count_twice_are_two_rows():
     weighted, copied = (
         compared(rows, n_components=[1, 2], sample_weight=own) for rows, own in ((X, weights), (twice, None))
     )
-    bounds = [result.scores["lower_bound"][1] for result in (weighted, copied)]
+    bounds = [result.scores["second_order"][1] for result in (weighted, copied)]
     assert bounds[0] == pytest.approx(bounds[1], abs=1e-6)
     errors = np.hypot(weighted.probability_errors, copied.probability_errors)
     gaps = np.abs(weighted.scores["probability"] - copied.scores["probability"])
@@ -380,8 +401,10 @@ def test_numbers_between_others_use_the_smaller_ones_too(found):
     np.testing.assert_allclose(some.scores["probability"], odds, rtol=1e-9)
 
 
-def test_the_estimator_is_left_as_it_is_and_its_arguments_hold():
-    estimator = mixture({**DIRICHLET, "covariance_type": "diag", "weight_concentration_prior": 0.5})
+@pytest.mark.parametrize("prior", ["learned", "fixed"])
+def test_the_estimator_is_left_as_it_is_and_its_arguments_hold(prior):
+    model = {"covariance_type": "diag", "weight_concentration_prior": 0.5, "prior": prior}
+    estimator = mixture({**DIRICHLET, **model})
     result = number_of_clusters(estimator, X, n_components=[1, 2], n_init=2, n_draws=200, random_state=0)
     assert not hasattr(estimator, "means_")
     assert list(result.estimators_) == [1, 2]
@@ -391,8 +414,17 @@ def test_the_estimator_is_left_as_it_is_and_its_arguments_hold():
         assert fit.weight_concentration_prior_ == 0.5
         assert fit.weights_std_.shape == (k,)
     other = result.another_prior.estimators_[2]
-    assert other.mean_precision_prior_ == pytest.approx(0.1 * fit.mean_precision_prior_)
-    np.testing.assert_allclose(other.covariance_prior_, 0.1 * fit.covariance_prior_)
+    if prior == "learned":
+        assert "Under another prior (half of degrees_of_freedom_prior): " in result.verdict
+        assert other.degrees_of_freedom_prior_ == 0.5 * fit.degrees_of_freedom_prior_
+        assert other.mean_precision_prior_ != pytest.approx(fit.mean_precision_prior_)
+    else:
+        assert (
+            "Under another prior (a tenth of covariance_prior and of mean_precision_prior): "
+            in result.verdict
+        )
+        assert other.mean_precision_prior_ == pytest.approx(0.1 * fit.mean_precision_prior_)
+        np.testing.assert_allclose(other.covariance_prior_, 0.1 * fit.covariance_prior_)
     assert result.another_prior.another_prior is None
 
 
@@ -417,7 +449,7 @@ def by_scores():
     result = compared(
         model=model,
         n_components=[3, 1, 2],
-        criteria=["leave_one_out", "lower_bound"],
+        criteria=["leave_one_out", "second_order"],
         n_init=1,
         sample_weight=weights,
     )
@@ -432,7 +464,9 @@ def test_scores_are_those_of_the_fits(by_scores):
     assert list(result.estimators_) == result.n_components.tolist() == [1, 2, 3]
     for i, (k, fit) in enumerate(result.estimators_.items()):
         again = mixture(model, n_components=k).fit(X, sample_weight=weights)
-        assert result.scores["lower_bound"][i] == fit.lower_bound_ == again.lower_bound_
+        copies = gammaln(k + 1.0) - gammaln(k + 1.0 - fit.n_occupied_)
+        assert result.scores["second_order"][i] == fit.log_evidence_ + copies
+        assert fit.log_evidence_ == pytest.approx(again.log_evidence_, rel=1e-12)
         scores = again.loo_score_samples(X, sample_weight=weights)
         assert result.scores["leave_one_out"][i] == pytest.approx(weights @ scores, rel=1e-12)
         assert result.n_occupied[i] == again.n_occupied_
@@ -460,11 +494,12 @@ def test_fits_in_trouble_are_marked_and_noted():
         two = n_components == 2
         return coincident(X, 2, None) if two else random_state.dirichlet(np.ones(n_components), len(X))
 
-    model = {**DIRICHLET, "init_params": start, "solver": "coordinate_ascent", "max_iter": 2}
-    result = compared(model=model, criteria=["lower_bound", "leave_one_out"], n_init=1)
+    model = {**DIRICHLET, "init_params": start, "solver": "coordinate_ascent", "max_iter": 20}
+    result = compared(model=model, criteria=["second_order", "leave_one_out"], n_init=1)
     assert result.converged.tolist() == [True, True, False]
     assert result.strict_optimum[:2].tolist() == [True, False]
-    np.testing.assert_array_equal(np.isnan(result.scores["leave_one_out"]), ~result.strict_optimum)
+    for scores in result.scores.values():
+        np.testing.assert_array_equal(np.isnan(scores), ~result.strict_optimum)
     assert any("no strict local optimum" in note for note in result.notes[2])
     assert any("did not converge" in note for note in result.notes[3])
     page = ET.fromstring(result._repr_html_())
@@ -481,11 +516,11 @@ def test_a_fit_that_fails_is_missing_unless_all_do():
             raise ValueError("There is no start for two.")
         return np.eye(n_components)[np.arange(len(X)) % n_components]
 
-    for criteria in (["lower_bound"], ["probability"]):
+    for criteria in (["second_order"], ["probability"]):
         model = {**DIRICHLET, "init_params": start}
         result = compared(model=model, criteria=criteria, n_init=1)
         assert list(result.estimators_) == [1, 3]
-        assert np.isnan(result.scores["lower_bound"]).tolist() == [False, True, False]
+        assert np.isnan(result.scores["second_order"]).tolist() == [False, True, False]
         assert result.notes[2] == ["There is no start for two."]
         assert repr(result).count("failed") == 1
     for name in ("probability_errors", "log_evidence", "k_hat"):
@@ -495,7 +530,7 @@ def test_a_fit_that_fails_is_missing_unless_all_do():
     assert result.verdict.endswith("There is no fit of 2: see notes.")
     assert result.reliable is not None
     assert result.partition_posterior(X, n_draws=50, random_state=0).labels.shape == X.shape[:1]
-    for criteria in (["lower_bound"], ["probability"]):
+    for criteria in (["second_order"], ["probability"]):
         with pytest.raises(ValueError, match="There is no start for two"):
             compared(model=model, criteria=criteria, n_components=[2], n_init=1)
 
@@ -505,9 +540,13 @@ def test_empty_components_with_independent_factors_are_no_missed_fits():
     model = {**DIRICHLET, "factorization": "independent", "weight_concentration_prior": 1.0}
     for covariance_type in ("full", "tied"):
         own = {**model, "covariance_type": covariance_type}
-        result = compared(model=own, criteria=["lower_bound"], n_components=range(1, 6), n_init=1)
+        result = compared(model=own, criteria=["second_order"], n_components=range(1, 6), n_init=1)
         assert np.sum(result.n_occupied < result.n_components) > 1
-        assert result.missed == {}
+        for k, gap in result.missed.items():  # A better one is there.
+            padded = np.hstack([result.estimators_[k - 1].predict_proba(X), np.zeros((len(X), 1))])
+            better = mixture(own, k, init_params=padded).fit(X)
+            assert better.lower_bound_ > result.estimators_[k].lower_bound_ + gap - 1e-6
+        assert len(result.missed) < 2
 
 
 def test_fits_without_a_score_have_no_best_one():
@@ -530,34 +569,35 @@ def test_a_fit_that_ends_below_a_smaller_one_is_named():
         "init_params": start,
         "weight_concentration_prior": 1.0,
         "moves": None,
-        "max_iter": 2,
+        "max_iter": 6,
     }
-    result = compared(rows, model, n_init=1, criteria=["lower_bound"])
+    result = compared(rows, model, n_init=1, criteria=["second_order"])
     assert list(result.missed) == [3]
     assert f"Better fits were missed (K = 3 by {result.missed[3]:.1f} nats): raise n_init." in result.verdict
     assert repr(result).count("better one missed") == 1
-    # The bound of two components and an empty one differs from that of two by the prior of the weights alone.
+    # What an empty component adds to the bound of two is known.
     two = result.estimators_[2]
     padded = np.hstack([two.predict_proba(rows), np.zeros((len(rows), 1))])
     bound = mixture({**model, "init_params": padded, "max_iter": 100}, n_components=3).fit(rows).lower_bound_
-    assert result.missed[3] == pytest.approx(bound - result.estimators_[3].lower_bound_, abs=0.05)
+    assert result.missed[3] == pytest.approx(bound - result.estimators_[3].lower_bound_, abs=1e-8)
 
 
 def test_the_table_and_the_page_carry_the_numbers(found):
     lines = repr(found).split("\n")
     header = next(i for i, line in enumerate(lines) if line.lstrip().startswith("K "))
     names = re.split(r"\s{2,}", lines[header].strip())
-    assert names == ["K", "P(K | X)", "log evidence", "lower bound", "occupied"]
+    assert names == ["K", "P(K | X)", "log evidence", "second order", "occupied"]
     page = ET.fromstring(found._repr_html_())
     rows = [["".join(cell.itertext()) for cell in row] for row in page.find("table").find("tbody")]
-    for row, k, share, bound in zip(
-        rows, found.n_components, found.scores["probability"], found.scores["lower_bound"], strict=True
+    for row, k, share, second_order in zip(
+        rows, found.n_components, found.scores["probability"], found.scores["second_order"], strict=True
     ):
         assert row[:2] == [f"{k}", f"{share:.3f}"]
-        assert row[3] == f"{bound:.1f}"
+        assert row[3] == f"{second_order:.1f}"
     assert sum(bool(row.findall(".//b")) for row in page.find("table").find("tbody")) >= 1
     undecided = "Undecided: " if found.scores["probability"].max() < 0.5 else ""
-    assert found.verdict.startswith(f"{undecided}{found.best} cluster")
+    at_least = f"{'at' if undecided else 'At'} least " if found.best == max(found.n_components) else ""
+    assert found.verdict.startswith(f"{undecided}{at_least}{found.best} cluster")
 
 
 def test_the_sentence_says_which_number_of_the_prior_decides(found):
@@ -573,10 +613,10 @@ def test_the_sentence_says_which_number_of_the_prior_decides(found):
 
 
 def test_the_sentence_does_not_name_a_prior_that_is_none(found):
-    """Degrees of freedom are 2 of two columns, and must be above 1: less than half of them are too few."""
+    """Degrees of freedom are 8 of two columns, and must be above 1: less than an eighth are too few."""
     others = np.where(found.n_components == found.best, 0.0, 1.0)
-    slopes = {"degrees_of_freedom_prior": -others, "mean_precision_prior": others / 2}
-    for gap, name in ((0.6, "degrees_of_freedom_prior"), (0.8, "mean_precision_prior")):
+    slopes = {"degrees_of_freedom_prior": -others, "mean_precision_prior": 0.8 * others}
+    for gap, name in ((2.0, "degrees_of_freedom_prior"), (2.2, "the expectation of mean_precision_prior")):
         assert f"if {name} were" in replace(found, log_evidence=-gap * others, prior_slopes=slopes).verdict
 
 
@@ -594,7 +634,7 @@ def test_the_sentence_tells_how_sure_the_other_prior_is(found):
         shares = {"probability": np.array([0.5 * (1.0 - share), share, 0.5 * (1.0 - share)])}
         other = replace(found, scores=shares, probability_errors=np.full(3, error))
         verdict = replace(found, another_prior=other).verdict
-        assert f"(a tenth of covariance_prior and of mean_precision_prior): {says}" in verdict
+        assert f"(half of degrees_of_freedom_prior): {says}" in verdict
 
 
 @pytest.mark.slow
@@ -619,7 +659,7 @@ def test_warnings_of_converged_fits_are_gathered_into_one():
         result = number_of_clusters(
             LRVBGaussianMixture(**DIRICHLET, random_state=0), 1e-4 * X, n_components=[1, 2], n_init=1
         )
-    assert result.another_prior.notes[1] == result.notes[1]
+    assert result.another_prior.notes[1][0][:60] == result.notes[1][0][:60]
     assert len(caught) == 1
     assert caught[0].filename == __file__
     assert result.notes[1][0] in str(caught[0].message)
@@ -650,7 +690,7 @@ def test_rows_of_weight_zero_have_no_part():
         ({"n_components": [0, 1]}, "n_components must list"),
         ({"n_components": [True]}, "n_components must list"),
         ({"n_components": [61]}, "n_components goes up to 61, more than the 60 rows of X"),
-        ({"criteria": ["bic"]}, "criteria must list one or more of probability, lower_bound, leave_one_out"),
+        ({"criteria": ["bic"]}, "criteria must list one or more of probability, second_order, leave_one_out"),
         ({"criteria": "probability"}, "criteria must list"),
         ({"criteria": []}, "criteria must list"),
         ({"n_init": 0}, "n_init"),
@@ -660,7 +700,7 @@ def test_rows_of_weight_zero_have_no_part():
             "'probability' is undefined, since with stick-breaking weights",
         ),
         ({"model": {"prior": "flat"}}, "'probability' is undefined, since prior='flat'"),
-        ({"model": {"prior": "flat"}, "criteria": ["lower_bound"]}, "'lower_bound' is undefined"),
+        ({"model": {"prior": "flat"}, "criteria": ["second_order"]}, "'second_order' is undefined"),
         ({"model": {**DIRICHLET, "init_params": np.eye(60, 2)}}, "init_params is an array"),
         (
             {"model": {**DIRICHLET, "weight_concentration_prior": 1e-20}},
@@ -694,7 +734,7 @@ def test_too_many_features_are_refused_after_one_fit():
 
 
 def test_numbers_of_components_come_from_any_iterable():
-    result = compared(n_components=(k for k in (2, 1, 2)), criteria=["lower_bound"], model={})
+    result = compared(n_components=(k for k in (2, 1, 2)), criteria=["second_order"], model={})
     assert result.n_components.tolist() == [1, 2]
 
 
@@ -718,7 +758,8 @@ def test_partitions_are_averaged_by_the_probabilities(found):
     numbers = partition.n_clusters_frequencies
     for t, share in enumerate(found.occupied, 1):
         assert numbers.get(t, 0.0) == pytest.approx(share, abs=0.08)
-    assert f"The most probable number of components is {found.best}" in partition.verdict
+    at_least = "at least " if found.best == max(found.n_components) else ""
+    assert f"The most probable number of components is {at_least}{found.best}" in partition.verdict
     # Rows of clusters far apart are never together, whatever the number of clusters.
     far = np.concatenate([X, X + 60.0])
     result = compared(far)

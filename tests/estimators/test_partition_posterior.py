@@ -8,9 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from catalogue import fitted, mixture, overlapping, peak_memory, posterior_of, rows_of, set_sizes
+from exact_evidence import LearnedPrior, clusters, learned_log_joints
 from incomplete_rows import fitted as fitted_to_missing_values
 from incomplete_rows import incomplete
 from sampling_problems import labels_and_probabilities
+from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from sklearn_lrvb import LRVBGaussianMixture
@@ -72,8 +74,8 @@ def test_summaries_are_those_of_pairs_of_rows():
 def test_exact_draws_say_what_the_sum_over_all_assignments_says():
     rng = np.random.default_rng(1)
     rows = np.append(rng.normal(size=5), 3.0 + rng.normal(size=4))[:, None]
-    prior = {"weight_concentration_prior_type": "dirichlet_distribution", "weight_concentration_prior": 1.0}
-    estimator = mixture(prior, 3).fit(rows)
+    weights = {"weight_concentration_prior_type": "dirichlet_distribution", "weight_concentration_prior": 1.0}
+    estimator = mixture({"prior": "fixed", **weights}, 3).fit(rows)
     assignments, probabilities = labels_and_probabilities(estimator, rows)
     expected = np.einsum("s,sij->ij", probabilities, assignments[:, :, None] == assignments[:, None])
     result = estimator.partition_posterior(rows, n_draws=2000, method="exact", random_state=0)
@@ -82,6 +84,18 @@ def test_exact_draws_say_what_the_sum_over_all_assignments_says():
     for number in (1, 2, 3):
         frequency = result.n_clusters_frequencies[number]
         assert abs(frequency - probabilities[numbers == number].sum()) < 0.05
+
+
+@pytest.mark.slow
+def test_exact_draws_under_a_learned_prior_say_what_the_sum_over_all_partitions_says():
+    rows = clusters(7, 1, 3.0)
+    prior = LearnedPrior.of("full", rows)
+    labels, log_joints = learned_log_joints(rows, prior, 3)
+    together = labels[:, :, None] == labels[:, None]
+    expected = np.einsum("s,snm->nm", softmax(log_joints[2]), together)
+    estimator = mixture(prior.arguments, 3).fit(rows)
+    result = estimator.partition_posterior(rows, n_draws=2000, method="exact", random_state=0)
+    np.testing.assert_allclose(result.coclustering(np.arange(7)), expected, atol=0.05)
 
 
 def test_a_row_on_its_own_is_as_certain_as_it_is_alone():
@@ -106,7 +120,7 @@ def test_far_clusters_are_certain_and_one_component_is_one_cluster():
     assert one.n_clusters == 1 and one.expected_vi == 0.0 and not one.labels.any()
     assert one.number_note.startswith("One component") and "with 1 cluster\n" in repr(one)
     # Rows that are placed have certainties as those of the search: none is above one by rounding.
-    placed = found(estimator, far, max_rows=11)
+    placed = found(estimator, far, max_rows=21)
     np.testing.assert_array_equal(placed.labels, result.labels)
     assert placed.affinity.max() == 1.0 == placed.certainty.min().round(12)
 

@@ -16,7 +16,7 @@ def mixture(**parameters):
 
 @every_type
 @pytest.mark.parametrize("exponent", [-225, 225])
-@pytest.mark.parametrize("prior", ["conjugate", "flat"])
+@pytest.mark.parametrize("prior", ["learned", "flat"])
 def test_a_scale_within_the_range_changes_nothing_but_units(covariance_type, exponent, prior):
     # Powers of two scale without rounding; 2^225 is 5e67.
     unit = 2.0**exponent
@@ -32,12 +32,12 @@ def test_a_scale_within_the_range_changes_nothing_but_units(covariance_type, exp
         )
     assert np.isfinite(there.posterior_covariance_).all()
     shift = X.size * exponent * np.log(2.0)
-    if prior == "conjugate":
+    if prior != "flat":
         assert there.lower_bound_ == pytest.approx(here.lower_bound_ - shift, rel=1e-12)
 
 
 @every_type
-@pytest.mark.parametrize("prior", ["conjugate", "flat"])
+@pytest.mark.parametrize("prior", ["learned", "flat"])
 @pytest.mark.parametrize("largest", [1e71, 1e160, 1e300])
 @pytest.mark.parametrize("init_params", ["kmeans", "random"])
 def test_values_whose_powers_overflow_are_refused(covariance_type, prior, largest, init_params):
@@ -51,7 +51,7 @@ def test_values_whose_powers_overflow_are_refused(covariance_type, prior, larges
 
 
 @pytest.mark.parametrize("covariance_type", ["full", "tied", "diag"])
-@pytest.mark.parametrize("prior", ["conjugate", "flat"])
+@pytest.mark.parametrize("prior", ["learned", "flat"])
 @pytest.mark.parametrize("smallest", [1e-72, 1e-160, 1e-300, 1e-320])
 @pytest.mark.parametrize("reg_covar", [0.0, 1e-6])
 def test_columns_whose_precision_overflows_are_refused(covariance_type, prior, smallest, reg_covar):
@@ -122,7 +122,7 @@ def test_arguments_out_of_range_are_refused(parameters, message):
         mixture(**parameters).fit(X)
 
 
-@pytest.mark.parametrize("prior", ["conjugate", "flat"])
+@pytest.mark.parametrize("prior", ["learned", "flat"])
 def test_weights_beyond_the_digits_of_float64_are_refused(prior):
     with pytest.raises(ValueError, match=r"sample_weight sums to 6e\+16 rows, beyond 1e\+15"):
         mixture(prior=prior).fit(X, sample_weight=np.full(len(X), 1e15))
@@ -134,7 +134,7 @@ def test_weights_beyond_the_digits_of_float64_are_refused(prior):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["dirichlet_process", "dirichlet_distribution"])
-@pytest.mark.parametrize(("concentration", "extreme"), [(1e-10, 1e-70), (1e10, 1e70)])
+@pytest.mark.parametrize(("concentration", "extreme"), [(1e-40, 1e-70), (1e40, 1e70)])
 def test_extreme_concentrations_act_like_their_limits(kind, concentration, extreme):
     near, far = (
         mixture(

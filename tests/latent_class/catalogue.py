@@ -23,12 +23,14 @@ class Problem:
     columns : "auto" or dict
     n_components : int, K
     sample_weight : array (n_samples,) or None
+    prior : "fixed" or "learned"
     """
 
     X: Any
     columns: Any
     n_components: int
     sample_weight: Any = None
+    prior: str = "fixed"
 
     @property
     def start(self):
@@ -124,13 +126,17 @@ PROBLEMS = {
     "weights": Problem(mixed(), COUNTS, 2, WEIGHTS),
     "one class": Problem(mixed(), COUNTS, 1),
     "surplus": Problem(mixed(), COUNTS, 4),
+    "learned": Problem(mixed(), COUNTS, 2, WEIGHTS, "learned"),
+    "learned, one class": Problem(mixed(), COUNTS, 1, None, "learned"),
+    "learned, surplus": Problem(mixed(), COUNTS, 4, None, "learned"),
 }
-SEVERAL = [name for name in PROBLEMS if name not in ("one class", "surplus")]
+SEVERAL = [name for name in PROBLEMS if "one class" not in name and "surplus" not in name]
 
 
 def mixture(problem, **parameters):
     """The unfitted mixture of a problem, which converges to round-off from the problem's own start."""
     given = {"columns": problem.columns, "init_params": problem.start, "tol": 1e-12, "random_state": 0}
+    given["prior"] = problem.prior
     return LRVBLatentClassMixture(problem.n_components, **{**given, **parameters})
 
 
@@ -199,6 +205,15 @@ def refitted_with(estimator, problem, weights, **parameters):
         start = estimator.predict_proba(problem.X)
         given = {"init_params": start, "tol": 1e-14, "moves": None, **parameters}
         return refitted(replace(problem, sample_weight=weights), **given)
+
+
+def refitted_given(estimator, problem, values):
+    """The fit of a problem with given values of the numbers that a fit of it has learned."""
+    with pytest.MonkeyPatch.context() as patch:
+        prior = posterior_of(estimator).prior
+        held = prior.with_learned(np.asarray(values)).held(prior.weights)
+        patch.setattr("sklearn_lrvb.estimators.latent_class_mixture.resolve_prior", lambda *_: held)
+        return refitted(problem, init_params=estimator.predict_proba(problem.X), tol=1e-14, moves=None)
 
 
 def tables_of(estimator):

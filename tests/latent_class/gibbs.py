@@ -8,6 +8,12 @@ Row n has a latent class z_n ~ pi. Given the class, the columns are independent:
 * numeric, (y - mean of the column) / its standard deviation (with divisor N): N(mu, 1 / tau), mu | tau ~
   N(0, 1 / (0.1 tau)), tau ~ Gamma(1, rate 0.5).
 
+A number u of all columns of categories, and one of all columns of counts, may be unknown too, with the prior
+Gamma(1, rate 1):
+
+* categorical: p ~ Dirichlet(u r), r being 0.2 and 0.8 times the shares of the categories over their mean;
+* count: rate ~ Gamma(u, rate u / mean of the column).
+
 A missing value has no part in the likelihood. Many chains run at once; equal rows are drawn together.
 
 Conventions: S chains, K classes, n different rows, W features of all columns together. The parameters of a
@@ -19,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from scipy.optimize import linear_sum_assignment
-from scipy.special import softmax
+from scipy.special import gammaln, softmax
 
 SMALLEST = 1e-300  # Weights of empty classes may underflow; their logarithms must remain numbers.
 
@@ -27,16 +33,24 @@ SMALLEST = 1e-300  # Weights of empty classes may underflow; their logarithms mu
 class Categories:
     """A column of categories: those of its dtype, or those that occur, sorted."""
 
-    def __init__(self, column):
+    def __init__(self, column, learns):
         self.names = list(pd.Categorical(column).categories)
+        numbers = self.features(column).sum(axis=0)
+        self.relative = 0.8 * numbers / numbers.mean() + 0.2 if learns else np.ones(len(numbers))
 
     def features(self, column):
         """Indicators, of shape (N, C)."""
         return np.stack([(column == name).fillna(False).to_numpy(float) for name in self.names], axis=1)
 
-    def draw(self, sums, rng):
-        """Probabilities given the sums of the features of each class, of shape (..., K, C)."""
-        return _dirichlet(1.0 + sums, rng)
+    def draw(self, sums, rng, u):
+        """Probabilities given the sums of the features of each class, of shape (S, K, C), and u, (S, 1)."""
+        return _dirichlet(u[..., None] * self.relative + sums, rng)
+
+    def log_prior(self, probabilities, u):
+        """Log prior density given u, up to a constant, of shape (S, K)."""
+        concentration = u[..., None] * self.relative
+        constant = gammaln(concentration.sum(axis=-1)) - gammaln(concentration).sum(axis=-1)
+        return constant + (concentration * self.coefficients(probabilities)).sum(axis=-1)
 
     def coefficients(self, probabilities):
         """The log density's coefficients of the features, of shape (..., K, C)."""
@@ -50,17 +64,20 @@ class Categories:
 class Counts:
     """A column of counts; its parameter is the rate."""
 
-    def __init__(self, column):
+    def __init__(self, column, learns):
         self.mean = column.mean()
 
     def features(self, column):
         """The count, and whether it is seen, of shape (N, 2)."""
         return np.stack([column.fillna(0).to_numpy(float), column.notna().to_numpy(float)], axis=1)
 
-    def draw(self, sums, rng):
+    def draw(self, sums, rng, u):
         """Rates given the sums of the features."""
         total, seen = sums[..., 0], sums[..., 1]
-        return (rng.gamma(1.0 + total) / (1.0 / self.mean + seen))[..., None]
+        return (rng.gamma(u + total) / (u / self.mean + seen))[..., None]
+
+    def log_prior(self, rates, u):
+        return u * np.log(u / self.mean) - gammaln(u) + u * (np.log(rates) - rates / self.mean)[..., 0]
 
     def coefficients(self, rates):
         return np.concatenate([np.log(np.maximum(rates, SMALLEST)), -rates], axis=-1)
@@ -72,7 +89,7 @@ class Counts:
 class Numbers:
     """A column of numbers; its parameters are a mean and a standard deviation, in the units of the column."""
 
-    def __init__(self, column):
+    def __init__(self, column, learns):
         self.mean, self.sd = column.mean(), column.std(ddof=0)
 
     def features(self, column):
@@ -80,7 +97,7 @@ class Numbers:
         y = ((column - self.mean) / self.sd).fillna(0).to_numpy(float)
         return np.stack([column.notna().to_numpy(float), y, y * y], axis=1)
 
-    def draw(self, sums, rng):
+    def draw(self, sums, rng, u):
         """Means and standard deviations given the sums of the features."""
         number, total, squares = np.moveaxis(sums, -1, 0)
         mean = total / (0.1 + number)
@@ -115,10 +132,12 @@ class Draws:
     ----------
     weights : array of shape (S, n_draws, K)
     parameters : dict from columns to arrays of shape (S, n_draws, K, C)
+    learned : dict from classes of columns to arrays of shape (S, n_draws), u where it is unknown
     """
 
     weights: np.ndarray
     parameters: dict
+    learned: dict
 
     def quantities(self):
         """The weights under "weights" and every column's parameters, in one dict."""
@@ -147,6 +166,7 @@ def sample(
     n_warmup=200,
     concentration=None,
     dispersed=False,
+    learns=False,
     seed=0,
 ):
     """Draws of the posterior of a table.
@@ -162,6 +182,8 @@ def sample(
         Of the Dirichlet prior of the weights.
     dispersed : bool
         Every chain starts at classes drawn at random instead.
+    learns : bool
+        Whether every u is unknown.
 
     Returns
     -------
@@ -170,20 +192,24 @@ def sample(
     weights = np.asarray(estimate[0], float)
     parameters = {column: np.asarray(estimate[1][column], float) for column in kinds}
     n_classes = len(weights)
-    sampler = _Sampler(table, kinds, 1 / n_classes if concentration is None else concentration, seed)
+    sampler = _Sampler(table, kinds, 1 / n_classes if concentration is None else concentration, learns, seed)
     if dispersed:
         equal, shape = np.full(n_classes, 1 / n_classes), (n_chains, len(sampler.counts))
         state = sampler.parameters(sampler.rng.multinomial(sampler.counts, equal, shape))
     else:
         copies = {column: np.tile(one, (n_chains, 1, 1)) for column, one in parameters.items()}
         state = np.tile(weights, (n_chains, 1)), copies
-    kept = []
+    kept, us = [], []
     for step in range(n_warmup + n_draws):
+        sampler.learn(state[1])
         state = sampler.parameters(sampler.classes(*state))
         if step >= n_warmup:
             kept.append(state)
+            us.append(dict(sampler.u))
     draws = Draws(
-        np.stack([w for w, _ in kept], axis=1), {c: np.stack([p[c] for _, p in kept], axis=1) for c in kinds}
+        np.stack([w for w, _ in kept], axis=1),
+        {c: np.stack([p[c] for _, p in kept], axis=1) for c in kinds},
+        {name: np.concatenate([u[name] for u in us], axis=1) for name in sampler.learned},
     )
     return _aligned(draws, weights, parameters, sampler.columns)
 
@@ -191,14 +217,32 @@ def sample(
 class _Sampler:
     """The two conditional distributions of a table."""
 
-    def __init__(self, table, kinds, concentration, seed):
-        self.columns = {column: KINDS[kind](table[column]) for column, kind in kinds.items()}
+    def __init__(self, table, kinds, concentration, learns, seed):
+        self.columns = {column: KINDS[kind](table[column], learns) for column, kind in kinds.items()}
         blocks = [column.features(table[name]) for name, column in self.columns.items()]
         self.features, self.counts = np.unique(np.hstack(blocks), axis=0, return_counts=True)
         ends = np.cumsum([block.shape[1] for block in blocks])[:-1]
         self.split = lambda sums: np.split(sums, ends, axis=-1)
         self.concentration = concentration
         self.rng = np.random.default_rng(seed)
+        self.u = {type(column): np.ones((1, 1)) for column in self.columns.values()}
+        self.learned = [kind for kind in self.u if learns and kind is not Numbers]
+
+    def learn(self, parameters):
+        """Draw every u given the parameters, by steps of Metropolis' algorithm in log u."""
+        for kind in self.learned:
+            u = np.broadcast_to(self.u[kind], (len(next(iter(parameters.values()))), 1))
+            for _ in range(5):
+                proposed = u * np.exp(self.rng.uniform(0.05, 2.0) * self.rng.normal(size=u.shape))
+                gain = self._log_density(kind, parameters, proposed) - self._log_density(kind, parameters, u)
+                u = np.where(np.log(self.rng.random(u.shape)) < gain, proposed, u)
+            self.u[kind] = u
+
+    def _log_density(self, kind, parameters, u):
+        """Log density of log u, of shape (S, 1), given the parameters, up to a constant."""
+        own = [(name, column) for name, column in self.columns.items() if type(column) is kind]
+        of_classes = sum(column.log_prior(parameters[name], u) for name, column in own)
+        return of_classes.sum(axis=1, keepdims=True) + np.log(u) - u
 
     def classes(self, weights, parameters):
         """How many of the equal rows are in each class, of shape (S, n, K)."""
@@ -212,7 +256,7 @@ class _Sampler:
         weights = _dirichlet(self.concentration + numbers.sum(axis=1), self.rng)
         sums = self.split(np.swapaxes(numbers, 1, 2) @ self.features)
         return weights, {
-            name: column.draw(block, self.rng)
+            name: column.draw(block, self.rng, self.u[type(column)])
             for (name, column), block in zip(self.columns.items(), sums, strict=True)
         }
 
@@ -230,6 +274,7 @@ def _aligned(draws, weights, parameters, columns):
     return Draws(
         np.take_along_axis(draws.weights, order, axis=2),
         {name: np.take_along_axis(draw, order[..., None], axis=2) for name, draw in draws.parameters.items()},
+        draws.learned,
     )
 
 

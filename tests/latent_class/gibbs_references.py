@@ -27,7 +27,8 @@ def problem(name):
 def fit(name):
     """The mixture of a reference, and its table."""
     table, kinds, n_components = problem(name)
-    return LRVBLatentClassMixture(n_components, columns=kinds, random_state=0).fit(table), table
+    mixture = LRVBLatentClassMixture(n_components, columns=kinds, prior="fixed", random_state=0)
+    return mixture.fit(table), table
 
 
 def reference(name):

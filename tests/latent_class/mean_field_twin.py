@@ -103,8 +103,8 @@ class NormalGamma(ExponentialFamily):
         return np.stack([np.log(precision), precision, precision * mean, precision * mean**2], axis=-1)
 
 
-def twin(values, kinds, n_components, weights):
-    """The model of a table of numbers and codes, under the default priors: MeanFieldModel.
+def twin(values, kinds, n_components, weights, learned=None):
+    """The model of a table of numbers and codes, under the prior of fixed numbers: MeanFieldModel.
 
     Its factors are "pi", "z", and one for every column, by its name.
 
@@ -114,13 +114,16 @@ def twin(values, kinds, n_components, weights):
     kinds : dict, name -> "numeric", one of `RATES`, or the number of categories
     n_components : int, K
     weights : (N,), how often the rows count
+    learned : dict or None
+        Numbers of the prior by the name of the argument: of categories, whose prior then follows their shares
+        in the table, and of counts and durations.
     """
     K = n_components
     factors = {"pi": Dirichlet(K), "z": Factor(Categorical(K), len(weights), weights=weights)}
     terms = [dirichlet_prior("pi", 1.0 / K), categorical_prior("z", "pi")]
     for name, y in values.items():
         of_kind = {"numeric": _normal, **dict.fromkeys(RATES, _with_rate)}.get(kinds[name], _categorical)
-        family, own = of_kind(name, y, weights, K, kinds[name])
+        family, own = of_kind(name, y, weights, K, kinds[name], learned)
         factors[name] = Factor(family, K)
         terms += own
     return MeanFieldModel(factors, terms)
@@ -133,27 +136,33 @@ def twin_of(name):
     kinds, kept = kinds_of(problem.X), weights > 0
     values = dict(zip(kinds, codes_of(problem.X)[kept].T, strict=True))
     start = {"z.indicator": fitted(name).predict_proba(problem.X)[kept]}
-    model = twin(values, kinds, problem.n_components, weights[kept])
+    learned = fitted(name).learned_prior_["value"].to_dict() if problem.prior == "learned" else None
+    model = twin(values, kinds, problem.n_components, weights[kept], learned)
     return model.fit(start, tol=1e-10, max_iter=20_000)
 
 
-def _categorical(name, codes, weights, K, n_categories):
-    seen = (codes[:, None] == np.arange(n_categories)).astype(float)
-    return Dirichlet(n_categories), [dirichlet_prior(name, 1.0), Term(seen, "z", name, subscripts="nc,nk,kc")]
+def _categorical(name, codes, weights, K, n_categories, learned):
+    seen, concentration = (codes[:, None] == np.arange(n_categories)).astype(float), 1.0
+    if learned is not None:
+        numbers = weights @ seen
+        concentration = learned["category_concentration_prior"] * (0.8 * numbers / numbers.mean() + 0.2)
+    prior = dirichlet_prior(name, concentration)
+    return Dirichlet(n_categories), [prior, Term(seen, "z", name, subscripts="nc,nk,kc")]
 
 
-def _with_rate(name, y, weights, K, kind):
+def _with_rate(name, y, weights, K, kind, learned):
     seen = ~np.isnan(y)
     of_log, of_rate, rest = (np.where(seen, part, 0.0) for part in RATES[kind](np.where(seen, y, 1.0)))
+    shape = 1.0 if learned is None else learned["rate_shape_prior"]
     return Gamma(), [
-        gamma_prior(name, 1.0, weights @ of_rate / (weights @ of_log)),
+        gamma_prior(name, shape, shape * (weights @ of_rate) / (weights @ of_log)),
         Term(of_log, "z", f"{name}.log", subscripts="n,nk,k"),
         Term(-of_rate, "z", f"{name}.value", subscripts="n,nk,k"),
         Term(weights @ rest),
     ]
 
 
-def _normal(name, y, weights, K, kind):
+def _normal(name, y, weights, K, kind, learned):
     seen, y = (~np.isnan(y)).astype(float), np.nan_to_num(y)
     mean = weights @ y / (weights @ seen)
     variance = weights @ (seen * (y - mean) ** 2) / (weights @ seen)

@@ -184,6 +184,19 @@ def test_probabilities_are_those_of_sums_with_durations_too():
     assert found.prior_slopes.keys() == {"weight_concentration_prior", "rate_shape_prior"}
 
 
+def test_probabilities_with_a_learned_number_are_integrals_over_it():
+    X = durations(8)
+    found = compared(X, replace(Numbers(), rate_shape_prior=None), columns={("wait", "stay"): "duration"})
+    logs = np.linspace(-5.0, 3.5, 30)
+    given = [exact_log_evidence(X, replace(Numbers(), rate_shape_prior=u), 3) for u in np.exp(logs)]
+    densities = np.array(given) + (logs - np.exp(logs))[:, None]
+    exact = logsumexp(densities, axis=0) + np.log(logs[1] - logs[0])
+    assert np.all(np.abs(found.log_evidence - exact) < 0.05 + 3.0 * found.log_evidence_error)
+    # The slope in the logarithm of the mean of the number, which is one.
+    slopes = np.exp(logs) @ softmax(densities, axis=0) - 1.0
+    np.testing.assert_allclose(found.prior_slopes["rate_shape_prior"], slopes, atol=0.15)
+
+
 def test_prior_slopes_are_derivatives_of_the_evidence(of_small):
     # All types of columns have their numbers there.
     assert of_small.prior_slopes.keys() == vars(Numbers()).keys()
@@ -204,6 +217,10 @@ def test_another_prior_changes_the_numbers_of_the_columns_there_are():
     other = replace(Numbers(), category_concentration_prior=0.35)
     alone = compared(categories(30), other, n_sweeps=30, **(options | {"another_prior": False}))
     np.testing.assert_array_equal(of_categories.another_prior.log_evidence, alone.log_evidence)
+    learned = compared(
+        categories(30), replace(Numbers(), category_concentration_prior=None), n_sweeps=30, **options
+    )
+    assert "(category_concentration_prior=0.5 in place of what is learned)" in learned.verdict
     assert "a tenth of mean_precision_prior and of variance_prior, half of" in (
         compared(SMALL, n_sweeps=30, columns=COUNTED, **options).verdict
     )
@@ -230,7 +247,7 @@ def test_rows_may_be_anywhere_and_weights_are_copies(form, has_missing):
         weights = np.random.default_rng(0).integers(1, 4, len(X))
         expected = compared(X.iloc[np.repeat(np.arange(len(X)), weights)].reset_index(drop=True), **quick)
         found = compared(X, sample_weight=weights, **quick)
-        np.testing.assert_allclose(found.scores["lower_bound"], expected.scores["lower_bound"], rtol=1e-7)
+        np.testing.assert_allclose(found.scores["second_order"], expected.scores["second_order"], rtol=1e-7)
         gap = np.abs(found.log_evidence - expected.log_evidence)
         assert np.all(gap <= 3.0 * np.hypot(found.log_evidence_error, expected.log_evidence_error) + 1e-9)
         return
@@ -250,12 +267,14 @@ def test_other_criteria_are_those_of_the_fits():
         LRVBLatentClassMixture(columns=COUNTED, random_state=0),
         X,
         n_components=[1, 2],
-        criteria=["lower_bound", "leave_one_out"],
+        criteria=["second_order", "leave_one_out"],
         sample_weight=WEIGHTS,
     )
     for place, k in enumerate(found.n_components.tolist()):
         fit = found.estimators_[k]
-        assert found.scores["lower_bound"][place] == fit.lower_bound_
+        assert found.scores["second_order"][place] == pytest.approx(
+            fit.log_evidence_ + np.log(k)
+        )  # k! orders
         some = WEIGHTS > 0
         scores = fit.loo_score_samples(X[some], sample_weight=WEIGHTS[some])
         assert found.scores["leave_one_out"][place] == pytest.approx(np.sum(WEIGHTS[some] * scores))
@@ -361,7 +380,7 @@ def test_functions_intervals_groups_and_rivals():
     by_pairs = fit.deciding_rows(X, conclusion="weight[0] - weight[1]", threshold=gap - 0.05, groups=pairs)
     assert len(by_pairs.rows) == 2 * len(by_pairs.groups)
     rival = LRVBLatentClassMixture(n_components=1, weight_concentration_prior=0.5).fit(X)
-    ahead = fit.lower_bound_ - rival.lower_bound_
+    ahead = fit.log_evidence_ - rival.log_evidence_
     against = (
         LRVBLatentClassMixture(n_components=2, weight_concentration_prior=0.5, random_state=0)
         .fit(X)
@@ -377,9 +396,12 @@ def test_rivals_that_do_not_compare_are_refused():
     other_columns = LRVBLatentClassMixture(n_components=1, columns={"town": "ignore"}).fit(X)
     with pytest.raises(ValueError, match="rival has columns="):
         fit.deciding_rows(X, rival=other_columns)
-    other_prior = LRVBLatentClassMixture(n_components=1, category_concentration_prior=2.0).fit(X)
+    given = LRVBLatentClassMixture(n_components=1, category_concentration_prior=2.0).fit(X)
+    with pytest.raises(ValueError, match=r"rival has learned_prior=\(\), but the mixture"):
+        fit.deciding_rows(X, rival=given)
+    another = LRVBLatentClassMixture(n_components=2, category_concentration_prior=1.0, random_state=0).fit(X)
     with pytest.raises(ValueError, match="another category_concentration_prior_ than"):
-        fit.deciding_rows(X, rival=other_prior)
+        another.deciding_rows(X, rival=given)
     with pytest.raises(ValueError, match="must be a fitted LRVBLatentClassMixture"):
         fit.deciding_rows(X, rival=LRVBGaussianMixture().fit(np.zeros((3, 1)) + np.arange(3)[:, None]))
     with pytest.raises(ValueError, match=r"names no parameter. Did you mean probability\[0,smokes=no\]"):

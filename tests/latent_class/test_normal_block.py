@@ -22,6 +22,7 @@ from sklearn_lrvb.rows import rows_of_array
 def test_both_engines_give_the_same_fit_error_bars_and_influence(X):
     mixture = LRVBGaussianMixture(
         n_components=3,
+        prior="fixed",
         reg_covar=0.0,
         weight_concentration_prior_type="dirichlet_distribution",
         random_state=0,

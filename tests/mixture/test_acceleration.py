@@ -108,7 +108,7 @@ STEPS = {
     "five": (4000, 95, 150),
     "five-separated": (4000, 10, 4),
     "digits": (3000, 22, 16),
-    "twenty-diagonal": (3000, 22, 10),
+    "twenty-diagonal": (3000, 30, 10),
 }
 
 

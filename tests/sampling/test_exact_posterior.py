@@ -55,15 +55,19 @@ def prior_of_ten_rows(covariance_type, separation):
     }
 
 
-@pytest.mark.parametrize(("separation", "noise"), [(12.0, 0.05), (20.0, 0.0)])
+@pytest.mark.parametrize(
+    ("separation", "noise", "learned"),
+    [(12.0, 0.05, ()), (20.0, 0.0, ()), (12.0, 0.05, ("mean_precision_prior",))],
+)
 @pytest.mark.parametrize("weights", WEIGHT_PRIORS)
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
-def test_the_evidence_is_the_sum_over_all_assignments(separation, covariance_type, weights, noise):
+def test_the_evidence_is_the_sum_over_all_assignments(separation, covariance_type, weights, noise, learned):
+    given = prior_of_ten_rows(covariance_type, separation)
     model = {
         "covariance_type": covariance_type,
         "weight_concentration_prior_type": weights,
         "reg_covar": noise,
-        **prior_of_ten_rows(covariance_type, separation),
+        **{name: value for name, value in given.items() if name not in learned},
     }
     case = Problem(model, 2, ten_rows(separation))
     draws, sampled = case.sampler.importance(case.rows, 8000, np.random.RandomState(0))
@@ -84,6 +88,7 @@ def test_the_evidence_is_the_sum_over_all_assignments(separation, covariance_typ
 def test_components_that_overlap_are_not_counted_twice(n_components, covariance_type, concentration, weights):
     # all rows in one cloud: draws of the fit's order reach the others
     model = {
+        "prior": "fixed",
         "covariance_type": covariance_type,
         "weight_concentration_prior_type": weights,
         "weight_concentration_prior": concentration,
@@ -99,18 +104,25 @@ def test_components_that_overlap_are_not_counted_twice(n_components, covariance_
     assert check.log_evidence == pytest.approx(expected, abs=slack + 2 * check.log_evidence_error)
 
 
+NEARLY_EMPTY = {"weight_concentration_prior": 1e-3, "mean_precision_prior": 1.0}
 EQUAL = {"weight_concentration_prior": 50.0, "mean_precision_prior": 1e3, "degrees_of_freedom_prior": 1e3}
 
 
+@pytest.mark.parametrize("prior", ["learned", "fixed"])
 @pytest.mark.parametrize(
     ("n_components", "model"),
-    [(2, {"weight_concentration_prior": 1e-3}), (3, EQUAL)],
+    [(2, NEARLY_EMPTY), (3, EQUAL)],
     ids=["an empty component", "equal components"],
 )
-def test_every_labelling_is_counted_once(n_components, model):
+def test_every_labelling_is_counted_once(n_components, model, prior):
     # An empty component may be drawn anywhere. Equal ones give no reason to prefer any order.
     X = np.random.default_rng(0).normal(size=(8, 1))
-    model = {**model, "covariance_type": "tied", "weight_concentration_prior_type": WEIGHT_PRIORS[1]}
+    model = {
+        **model,
+        "prior": prior,
+        "covariance_type": "tied",
+        "weight_concentration_prior_type": WEIGHT_PRIORS[1],
+    }
     estimator = mixture(model, n_components).fit(X)
     check = estimator.posterior_check(X, n_draws=20_000, random_state=5)
     expected = log_evidence(estimator, X)
@@ -316,9 +328,17 @@ def test_parameters_given_assignments_are_those_of_complete_data(model):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("covariance_type", "weights"), types_in_turn(WEIGHT_PRIORS))
-def test_whole_weights_are_repeated_rows(covariance_type, weights, monkeypatch):
-    model = {"covariance_type": covariance_type, "weight_concentration_prior_type": weights, "reg_covar": 0.0}
+@pytest.mark.parametrize(
+    ("covariance_type", "weights", "prior"),
+    types_in_turn(WEIGHT_PRIORS, ("fixed", "learned", "learned", "fixed")),
+)
+def test_whole_weights_are_repeated_rows(covariance_type, weights, prior, monkeypatch):
+    model = {
+        "covariance_type": covariance_type,
+        "prior": prior,
+        "weight_concentration_prior_type": weights,
+        "reg_covar": 0.0,
+    }
     times = np.random.default_rng(0).integers(0, 4, 60)
     X = overlapping(60)
     weighted = Problem(model, 2, X, times.astype(float))
@@ -332,7 +352,7 @@ def test_whole_weights_are_repeated_rows(covariance_type, weights, monkeypatch):
         for case in (weighted, repeated)
     ]
     np.testing.assert_allclose(ratios[0], ratios[1], atol=1e-5)
-    set_sizes(monkeypatch, blocks_of_scans=(4, 8, 12))
+    set_sizes(monkeypatch, blocks_of_scans=(4, 8, 24))
     moments = []
     for case in (weighted, repeated):
         draws = ExactPosterior(case.sampler, case.rows, 1).draws

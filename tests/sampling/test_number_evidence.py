@@ -4,10 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from catalogue import COVARIANCE_TYPES, mixture, posterior_of, rows_of
 from exact_evidence import Prior, clusters, log_evidence_by_number, log_evidence_by_occupied
 from scipy.special import logsumexp
 
 from sklearn_lrvb import number_of_clusters
+from sklearn_lrvb.answers.conclusions import Optimum
+from sklearn_lrvb.mixture.refit import refitted
 from sklearn_lrvb.sampling.number_evidence import Visits, joined, log_prior_factor, run
 from sklearn_lrvb.sampling.optimum_evidence import bridged, evidence_by_bridge, optimum_evidence
 from sklearn_lrvb.sampling.sampler import PosteriorSampler
@@ -191,3 +194,29 @@ def test_a_bridge_finds_the_evidence_where_importance_sampling_does_not(covarian
     )
     assert error < 0.1
     assert abs(found - exact) < 3.0 * error
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_slopes_in_what_remains_of_a_learned_prior_are_those_of_refits(covariance_type):
+    """Clusters far apart, of which the evidence to second order is nearly exact."""
+    X = np.concatenate([clusters(30, 2, 0.0), clusters(20, 2, 0.0) + 15.0])
+    model = {"covariance_type": covariance_type, "prior": "learned", "weight_concentration_prior": 1.0}
+    model["weight_concentration_prior_type"] = "dirichlet_distribution"
+    estimator = mixture(model).fit(X)
+    rows, posterior = rows_of(estimator, X), posterior_of(estimator)
+    prior, learned = posterior.prior, posterior.prior.learned
+    sampler = PosteriorSampler(estimator._uncertainty, rows)
+    parameters, sampled = sampler.importance(rows, 2000, np.random.RandomState(0))
+
+    def log_evidences(factor):
+        changed = [
+            {"weights": prior.weights.with_concentration(factor * prior.weights.prior_concentration)},
+            {"learned": replace(learned, rate=learned.rate / factor)},
+            {"degrees_of_freedom": factor * prior.degrees_of_freedom},
+            {"learned": replace(learned, covariance=factor * learned.covariance)},
+        ]
+        fits = [refitted(rows, posterior, replace(prior, **own)) for own in changed]
+        return np.array([Optimum(estimator, rows, fit).log_evidence for fit in fits])
+
+    expected = (log_evidences(np.exp(0.05)) - log_evidences(np.exp(-0.05))) / 0.1
+    np.testing.assert_allclose(sampled.weights @ parameters.prior_slopes(), expected, atol=0.02)

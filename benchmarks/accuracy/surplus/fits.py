@@ -166,6 +166,7 @@ class _Fits:
     def _ours(self, max_iter=None, **arguments):
         return LRVBGaussianMixture(
             **self._problem.arguments,
+            prior="fixed",
             random_state=self._seed,
             max_iter=self._effort.most_steps if max_iter is None else max_iter,
             n_jobs=self._effort.threads,

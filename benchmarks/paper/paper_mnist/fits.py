@@ -23,7 +23,7 @@ from sklearn_lrvb import LRVBGaussianMixture
 PAPER_FEATURES = "the paper's features"
 N_COMPONENTS = 2
 _PAPER_MODEL = {"prior": "flat", "factorization": "independent", "reg_covar": 0.0}
-MODELS = {"paper": _PAPER_MODEL, "defaults": {}}
+MODELS = {"paper": _PAPER_MODEL, "defaults": {"prior": "fixed"}}
 _N_FEATURES = (25, 100)
 _N_FEATURES_QUICKLY = (5, 10)
 _MOST_STEPS = 300

@@ -1,5 +1,5 @@
-"""Columns of which a user should hear: of one value, linear functions of others, or of so few values that
-components shrink onto them.
+"""Columns of which a user should hear: of one value, linear functions of others, more of them than rows of a
+cluster, or of so few values that components shrink onto them.
 
 They are looked for once a fit has ended, in a sample of its rows. What is suspected is confirmed by a pass
 over all rows. So all containers and covariance types are served alike.
@@ -18,6 +18,7 @@ from sklearn_lrvb.answers.single_values import (
     sample_of,
     single_values,
 )
+from sklearn_lrvb.mixture.model import occupied
 
 # Share of a column's variance that others leave open, up to which it may depend on them ...
 _NEARLY_DEPENDENT = 1e-10
@@ -61,7 +62,23 @@ def notes_of_columns(rows, fitted, names):
             f"Columns of X that are linear functions of others: {listed_first(told)}. They say what "
             "the others say: what is seen in both counts twice, or depends on reg_covar. Drop them."
         )
-    return (*notes, *_notes_of_few_values(rows, sample, fitted, names))
+    return (*notes, *_notes_of_few_rows(rows, fitted), *_notes_of_few_values(rows, sample, fitted, names))
+
+
+def _notes_of_few_rows(rows, fitted):
+    """What is said of covariance matrices with fewer rows than columns: list of sentences."""
+    structure, n_matrices = fitted.structure, 1
+    if structure.has_own_precisions:
+        n_matrices = max(1, np.count_nonzero(occupied(fitted.posterior.counts)))
+    n_rows = rows.total_weight / n_matrices
+    if fitted.posterior.prior.flat or not structure.is_matrix or n_rows >= rows.n_features:
+        return []
+    others = "covariance_type='diag'" if structure.shares_precision else "covariance_type='tied' or 'diag'"
+    return [
+        f"A covariance matrix of {rows.n_features} columns has {n_rows:.0f} rows on average: it is mostly "
+        f"what the prior says, and clusters may be joined or split. (a) Use {others}. (b) Use fewer columns, "
+        "for example by PCA in a pipeline."
+    ]
 
 
 def _notes_of_few_values(rows, sample, fitted, names):

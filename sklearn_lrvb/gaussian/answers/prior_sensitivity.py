@@ -23,6 +23,7 @@ import math
 import numpy as np
 
 from sklearn_lrvb.answers.prior_sensitivity import in_units_of
+from sklearn_lrvb.gaussian.posterior.learned_prior import LearnedInformation
 
 _MAX_DERIVATIVES = 200_000_000  # Largest number of derivatives that are kept at once, 1.6 GB.
 
@@ -50,6 +51,7 @@ class PriorChanges:
     ----------
     concentration : (n,), dgamma
     intercepts : (n, L), direct effects on the intercepts
+    covariance : (n, ...), direct effects on C0, if it is learned
     names, in_words, direction : as `MixtureModel.changes_of_prior` says
     """
 
@@ -76,6 +78,19 @@ class PriorChanges:
         self._second[1] = structure.sum_of_squares(distance, np.ones(posterior.n_components))
         self._second[2] = -structure.identity_statistic / structure.power
         self._second[3] = scatter
+        self._by_mean_precision, self._is_learned = 1.0, structure.parts.learns_mean_precision
+        if self._is_learned:  # Then it is its expectation s/r that changes, and b0 has a coefficient.
+            learned = prior.learned
+            intercepts[1], self._second[1], self._by_mean_precision = 0.0, 0.0, 0.0
+            self._source_of_mean_precision = learned.rate**2 / learned.shape * prior.mean_precision
+        if prior.learned is not None and prior.learned.freedom:
+            by_freedom, by_scale = prior.learned.responses_of_covariance(prior)
+            to_whitened = structure.composed(posterior.whiteners, prior.covariance_cholesky)
+            self._second[2] += structure.congruence(to_whitened, by_freedom)
+            self._second[3] = structure.congruence(to_whitened, by_scale)
+            direct = np.concatenate([by_freedom, by_scale])
+            direct = structure.congruence(prior.covariance_cholesky, direct[:, None])[:, 0]
+            self.covariance = np.tensordot(scalars[:, 2:], direct, axes=1)
         self.concentration, self.intercepts = scalars[:, 0], scalars @ intercepts
 
     def sources(self, some):
@@ -86,7 +101,7 @@ class PriorChanges:
         counts = posterior.count_response(self.intercepts[some])
         shifts = np.broadcast_to(mean_changes[:, None, :], (len(scalars), *distance.shape))
         shifts = structure.transformed(posterior.whiteners, shifts)
-        first = scalars[:, 1, None, None] * distance + n_prior_rows * shifts
+        first = self._by_mean_precision * scalars[:, 1, None, None] * distance + n_prior_rows * shifts
         second = np.tensordot(scalars, self._second, axes=1)
         signs = np.tile([1.0, -1.0], (len(distance), 1))
         for change in np.flatnonzero(mean_changes.any(axis=1)):
@@ -100,7 +115,13 @@ class PriorChanges:
         sources[:, blocks["intercept"]] = counts
         sources[:, blocks["linear"]] = first.reshape(n_changes, -1)
         sources[:, blocks["quadratic"]] = quadratic.reshape(n_changes, -1)
-        sources[:, blocks["scale"]] = scalars[:, 1:2]
+        sources[:, blocks["scale"]] = self._by_mean_precision * scalars[:, 1:2]
+        if self._is_learned:
+            by_mean = -n_prior_rows * np.einsum("kp,nkp->n", distance, shifts)
+            by_mean -= counts @ LearnedInformation(posterior).intercepts
+            sources[:, blocks["mean_precision"]] = (self._source_of_mean_precision * scalars[:, 1] + by_mean)[
+                :, None
+            ]
         return sources.T
 
 
@@ -115,7 +136,9 @@ def changes_of_prior(posterior):
     posterior : VariationalPosterior, of a proper prior
     """
     prior, structure = posterior.prior, posterior.structure
-    hyperparameters = [prior.weights.prior_concentration, prior.mean_precision, prior.degrees_of_freedom, 1.0]
+    is_learned, learned = structure.parts.learns_mean_precision, prior.learned
+    mean_precision = learned.shape / learned.rate if is_learned else prior.mean_precision
+    hyperparameters = [prior.weights.prior_concentration, mean_precision, prior.degrees_of_freedom, 1.0]
     # Rows v with sum of v v' = C0/nu0, (P, P).
     cholesky = structure.cholesky((prior.covariance / prior.degrees_of_freedom)[None])
     deviations = structure.transformed(cholesky, np.eye(structure.n_features)[:, None, :])[:, 0]
@@ -124,10 +147,11 @@ def changes_of_prior(posterior):
     return PriorChanges(posterior, scalars, np.concatenate([np.zeros((4, len(deviations))), deviations]))
 
 
-def gradients_in_moments(posterior, coefficients):
+def gradients_in_moments(posterior, coefficients, direct=0.0):
     """Derivatives in m0 and C0, given rows of J M^-1: (d, D) -> (d, P), (d, *shape of C0).
 
-    The gradient in a matrix C0 is the symmetric one, with d target = sum(gradient * dC0).
+    The gradient in a matrix C0 is the symmetric one, with d target = sum(gradient * dC0). Those for given
+    coefficients are ``direct`` (d, ...).
     """
     structure = posterior.structure
     _, linear, curvature, *_ = structure.features.polynomials(coefficients, posterior.second_moment_origin)
@@ -135,9 +159,18 @@ def gradients_in_moments(posterior, coefficients):
     n_prior_rows = np.full((posterior.n_components, 1), posterior.prior.mean_precision)
     write = structure.features.gradients(posterior.whiteners, linear, curvature)
     write(n_prior_rows, posterior.whitened_prior_mean[:, :, None], mean_gradients)
+    if structure.parts.learns_mean_precision:  # b0 responds to the mean.
+        block = structure.layout.blocks["mean_precision"]
+        per_mean = structure.transformed(
+            structure.transposed(posterior.whiteners), posterior.whitened_prior_mean
+        )
+        mean_gradients[0] -= coefficients[:, block] * posterior.prior.mean_precision * per_mean.sum(axis=0)
     maps = structure.transposed(posterior.whiteners)
     covariance_gradients = structure.entries(structure.congruence(maps, curvature)).sum(axis=1)
-    covariance_gradients = structure.from_entries(covariance_gradients)  # symmetric to the last digit
+    covariance_gradients = structure.from_entries(covariance_gradients) + direct  # exactly symmetric
+    learned = posterior.prior.learned
+    if learned is not None and learned.freedom:
+        covariance_gradients = learned.gradient_in_expectation(posterior.prior, covariance_gradients)
     return mean_gradients[0], covariance_gradients.reshape(-1, *structure.prior_shape)
 
 
@@ -160,7 +193,7 @@ def prior_sensitivity(uncertainty, name, per_std=False):
     """
     target, posterior = uncertainty.targets[name], uncertainty.fitted.posterior
     if posterior.prior.flat:
-        raise ValueError("prior_sensitivity is undefined for prior='flat'. Refit with prior='conjugate'.")
+        raise ValueError("prior_sensitivity is undefined for prior='flat'. Refit with prior='learned'.")
     structure = posterior.structure
     shape = (target.size, *structure.prior_shape)
     if math.prod(shape) > _MAX_DERIVATIVES:
@@ -173,11 +206,13 @@ def prior_sensitivity(uncertainty, name, per_std=False):
     sources = changes.sources(slice(None))
     by_scalars = target.beyond_coefficients(changes, slice(None)).T
     by_mean, by_covariance = np.empty((target.size, structure.n_features)), np.empty(shape)
+    direct = np.broadcast_to(target.covariance_gradient, (target.size, *structure.identity.shape))
     last = 0
     for coefficients in uncertainty.coefficients(name):
-        first, last = last, last + len(coefficients)
-        by_scalars[first:last] += coefficients @ sources
-        by_mean[first:last], by_covariance[first:last] = gradients_in_moments(posterior, coefficients)
+        some = slice(last, last + len(coefficients))
+        by_scalars[some] += coefficients @ sources
+        by_mean[some], by_covariance[some] = gradients_in_moments(posterior, coefficients, direct[some])
+        last = some.stop
     gradients = dict(zip(DIRECTIONS[:3], by_scalars.T, strict=True))
     gradients |= {"mean_prior": by_mean, "covariance_prior": by_covariance}
     if per_std:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sklearn_lrvb.gaussian.posterior.learned_prior import LearnedInformation
 from sklearn_lrvb.gaussian.posterior.tails import student_log_densities
 from sklearn_lrvb.mixture.e_step import LEAST_RESPONSIBILITY_IN_SCORE, normalized
 from sklearn_lrvb.rows import batches
@@ -30,6 +31,7 @@ def scores_at(posterior, expectation, statistics, left_out):
     log_weights = posterior.prior.weights.expected_log(counts.T).T
     changed = expectation.log_densities + log_weights - posterior.expectations.log_weights[:, None]
     nu = None if posterior.tails is None else _changed_nu(posterior, counts, statistics, left_out)
+    of_prior = _changed_mean_precision_of_prior(posterior, statistics, left_out)
     for group in range(structure.n_groups):
         components = list(structure.layout.members(group))
         columns = np.flatnonzero((r[components] > LEAST_RESPONSIBILITY_IN_SCORE).any(axis=0))
@@ -38,8 +40,8 @@ def scores_at(posterior, expectation, statistics, left_out):
             places = (structure.layout.places_of_components[k][1:] for k in components)
             changes = np.stack([statistics.statistics(place, left_out[:, some], some) for place in places])
             index, rows = np.ix_(components, some), expectation.represented.selected(some)
-            group_nu = None if nu is None else nu[index]
-            log_densities = _log_densities(posterior, group, rows, counts[:, some], changes, group_nu)
+            hyperparameters = of_prior[some], None if nu is None else nu[index]
+            log_densities = _log_densities(posterior, group, rows, counts[:, some], changes, hyperparameters)
             changed[index] = log_weights[index] + log_densities
     return normalized(changed)[1]
 
@@ -56,7 +58,18 @@ def _changed_nu(posterior, counts, statistics, left_out):
     return tails.optimal_nu(component_counts, sums).T
 
 
-def _log_densities(posterior, group, whitened, counts, changes, nu):
+def _changed_mean_precision_of_prior(posterior, statistics, left_out):
+    """b0 with the statistics moved by every row, (n,). With scales, their sums have its change."""
+    columns, parts = np.arange(left_out.shape[1]), posterior.structure.parts
+    changes = np.zeros(len(columns))
+    if parts.learns_mean_precision and not parts.has_scales:
+        coordinate = np.arange(posterior.n_coefficients)[posterior.coefficient_blocks["mean_precision"]]
+        changes = statistics.statistics(coordinate, left_out, columns)[0]
+        changes = changes / LearnedInformation(posterior).of_mean_precision
+    return posterior.prior.mean_precision * np.exp(changes)
+
+
+def _log_densities(posterior, group, whitened, counts, changes, hyperparameters):
     """Expected log densities without log weights, in a group with statistics for every row: (m, n).
 
     Parameters
@@ -64,11 +77,11 @@ def _log_densities(posterior, group, whitened, counts, changes, nu):
     whitened : OwnRows
     counts : (L, n), changed expected counts
     changes : (m, F - 1, n), of the other statistics of the m components of the group, as of features
-    nu : (m, n), or None where rows have no scales
+    hyperparameters : changed b0, (n,), and nu, (m, n) or None where rows have no scales
     """
+    mean_precision, nu = hyperparameters
     structure, n_features = posterior.structure, posterior.n_features
     components = list(structure.layout.members(group))
-    mean_precision = posterior.prior.mean_precision
     mean_precision = mean_precision + _changed_mean_counts(posterior, components, counts, changes)
     shifts = changes[:, :n_features] / mean_precision[:, None]
     covariance_cholesky, expected_log_determinant = _changed_covariance(

@@ -396,12 +396,88 @@ class Tails(LogTails):
         return self.posterior.tails.fitted[units] * coefficients[..., 0]
 
 
+class MeanPrecisionPrior(GaussianTarget):
+    """E b0, where it is learned."""
+
+    name = entry_name = "mean_precision_prior"
+    block = "mean_precision"
+    quantile = staticmethod(gamma_quantile)
+
+    def value(self):
+        return self.shaped(np.full(1, self.posterior.prior.mean_precision))
+
+    def response(self, coefficients, units=slice(None)):
+        return self.posterior.prior.mean_precision * coefficients[..., 0]
+
+    @property
+    def shape(self):
+        return ()
+
+    def unit_names(self):
+        return [""]
+
+
+class CovariancePrior(MatrixTarget):
+    """E C0, where it is learned: a function of all precisions.
+
+    Under q it is a Wishart matrix of g' degrees of freedom given them, which is its excess.
+    """
+
+    name = entry_name = "covariance_prior"
+    quantile = staticmethod(gamma_quantile)
+
+    def __init__(self, posterior, origin):
+        super().__init__(posterior, origin)
+        structure, prior = posterior.structure, posterior.prior
+        self.n_units, self.width, self.n_entries = 1, self.n_units * self.width, self.n_entries
+        self._half_freedom = 0.5 * prior.learned.own_freedom(structure.n_groups, prior.degrees_of_freedom)
+
+    def flat(self, values):
+        return self.posterior.structure.entries(np.reshape(values, self.posterior.structure.identity.shape))
+
+    def shaped(self, flat):
+        structure = self.posterior.structure
+        return structure.from_entries(flat).reshape((*flat.shape[:-1], *structure.prior_shape))[()]
+
+    def unit_names(self):
+        return [""]
+
+    def value(self):
+        return self.shaped(self.flat(self.posterior.prior.covariance))
+
+    def response(self, coefficients, units=slice(None)):
+        posterior, structure = self.posterior, self.posterior.structure
+        quadratic = coefficients.reshape(*coefficients.shape[:-2], structure.n_groups, self.n_entries)
+        sums = structure.features.to_sums(quadratic) / (2.0 * structure.power)
+        maps = structure.composed(posterior.prior.covariance[None], structure.transposed(posterior.whiteners))
+        by_group = structure.entries(structure.congruence(maps, sums))
+        return by_group.sum(axis=-2) / self._half_freedom
+
+    def excess_with(self, other):
+        if not isinstance(other, CovariancePrior):
+            return 0.0
+        structure = self.posterior.structure
+        basis = structure.from_entries(np.diag(1.0 / structure.entry_counts))
+        covariance = self.posterior.prior.covariance[None]
+        images = structure.congruence(covariance, basis[:, None])[:, 0]
+        return structure.entries(images) / self._half_freedom
+
+    def beyond_coefficients(self, changes, some):
+        return self.posterior.structure.entries(changes.covariance[some])
+
+    @property
+    def covariance_gradient(self):
+        structure = self.posterior.structure
+        return structure.from_entries(np.diag(1.0 / structure.entry_counts))
+
+
 # theta, the parameters of the model, in the order of `posterior_names_` and of every covariance of theta.
 # Mixtures with fitted degrees of freedom have those of the tails besides.
 PARAMETERS = tuple(target.name for target in (LogWeights, Means, Precisions))
 
 _OF_NORMAL_COMPONENTS = LogWeights, Means, Precisions, Weights, StandardDeviations, Correlations, Covariances
-TARGETS = {target.name: target for target in (*_OF_NORMAL_COMPONENTS, Scales, LogTails, Tails)}
+_OF_SOME = Scales, LogTails, Tails, MeanPrecisionPrior, CovariancePrior
+TARGETS = {target.name: target for target in (*_OF_NORMAL_COMPONENTS, *_OF_SOME)}
 
 
 class GaussianTargets(Targets):
@@ -413,14 +489,22 @@ class GaussianTargets(Targets):
         "scales": "tails=a number or 'student'",
         "log_tails": "tails='student'",
         "tails": "tails='student'",
+        "mean_precision_prior": "prior='learned' and mean_precision_prior=None",
+        "covariance_prior": "prior='learned' and covariance_prior=None",
     }
     reported_names = ("weights", "means", "standard_deviations", "tails")
 
     def has(self, name):
-        structure = self.posterior.structure
-        if name == "correlations":
-            return structure.is_matrix and self.posterior.n_features > 1
-        return name not in self.needs or bool(structure.has_scales if name == "scales" else structure.n_tails)
+        structure, parts = self.posterior.structure, self.posterior.structure.parts
+        exists = {
+            "correlations": structure.is_matrix and self.posterior.n_features > 1,
+            "scales": structure.has_scales,
+            "log_tails": structure.n_tails > 0,
+            "tails": structure.n_tails > 0,
+            "mean_precision_prior": parts.learns_mean_precision,
+            "covariance_prior": parts.learns_covariance,
+        }
+        return exists.get(name, True)
 
     @property
     def parameters(self):

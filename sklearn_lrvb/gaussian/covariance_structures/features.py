@@ -24,12 +24,20 @@ class OptionalParts:
     has_scales : bool, whether rows have scales
     n_tails : int, number of fitted degrees of freedom of the scales: none, one for all components, or K
     tails_by_component : bool, whether every component has its own; K = 1 is then reported as an array, too
+    learns_mean_precision, learns_covariance : bool, whether b0 is learned, and C0
     """
 
     has_noise_component: bool = False
     has_scales: bool = False
     n_tails: int = 0
     tails_by_component: bool = False
+    learns_mean_precision: bool = False
+    learns_covariance: bool = False
+
+    @property
+    def has_learned_prior(self):
+        """Whether something of the prior is learned."""
+        return self.learns_mean_precision or self.learns_covariance
 
 
 NORMAL_COMPONENTS = OptionalParts()
@@ -65,19 +73,22 @@ class CoefficientLayout:
         linear, quadratic = self.n_labels, self.n_labels + n_components * n_features
         scale = quadratic + self.n_groups * n_quadratic
         tail = scale + n_components * parts.has_scales
-        self.n_coefficients = tail + parts.n_tails
+        b0 = tail + parts.n_tails
+        self.n_coefficients = b0 + parts.learns_mean_precision
         self.block_shapes = {
             "intercept": (self.n_labels, 1),
             "linear": (n_components, n_features),
             "quadratic": (self.n_groups, n_quadratic),
             "tail": (parts.n_tails, 1),
+            "mean_precision": (int(parts.learns_mean_precision), 1),
         }
         self.blocks = {
             "intercept": slice(0, linear),
             "linear": slice(linear, quadratic),
             "quadratic": slice(quadratic, scale),
             "scale": slice(scale, tail),
-            "tail": slice(tail, self.n_coefficients),
+            "tail": slice(tail, b0),
+            "mean_precision": slice(b0, self.n_coefficients),
         }
 
     # Precision groups.
@@ -250,7 +261,11 @@ class Features(ABC):
         of_components = self._layout.per_group(counts[: self._structure.n_components])
         centred = second - of_components[self._structure.statistic_axes] * origin
         of_normal = np.concatenate([counts, first.ravel(), self.from_sums(centred).ravel()])
-        return np.concatenate([of_normal, *of_scales]) if of_scales else of_normal
+        if not (of_scales or self._structure.parts.learns_mean_precision):
+            return of_normal
+        return np.concatenate(
+            [of_normal, *of_scales, np.zeros(int(self._structure.parts.learns_mean_precision))]
+        )
 
     def to_moments(self, coefficients):
         """Inverse of `from_moments` for O = s(I): (D,) -> counts, first, second, of the scales, of nu."""
@@ -259,6 +274,12 @@ class Features(ABC):
         origin = of_components[self._structure.statistic_axes] * self._structure.identity_statistic
         of_scales = [coefficients[self._layout.blocks[name]] for name in ("scale", "tail")]
         return counts, first, self.to_sums(quadratic) + origin, *of_scales
+
+    def congruences(self, maps):
+        """M B M' as matrices that take features of B to features: (n, ...) -> (n, Q, Q)."""
+        basis = self.to_sums(np.eye(self._structure.n_quadratic))
+        images = self._structure.congruence(maps[:, None], basis)
+        return self.from_sums(images).swapaxes(-1, -2)
 
     def entry_coefficients(self, curvature):
         """<B, s(y)> as coefficients of the entries of s(y): (..., ...) -> (..., Q)."""

@@ -51,6 +51,16 @@ class MatrixFeatures(Features):
         products -= np.einsum("pn,pn->n", others, origin @ others)
         return 0.5 * (products + np.einsum("pq,pq->", origin, origin))
 
+    def congruences(self, maps):
+        """As of every structure, from products of two entries of M: (n, P, P) -> (n, Q, Q)."""
+        row, column = upper_triangle(self._structure.n_features)
+        of_rows, of_columns = maps[:, row], maps[:, column]
+        products = of_rows[:, :, row] * of_columns[:, :, column]
+        products += of_rows[:, :, column] * of_columns[:, :, row]
+        products *= self.scale
+        products *= self.scale[:, None]
+        return products
+
     def values(self, constant, linear, curvature):
         """As in every structure; a few functions are computed from b + B y, which is smaller than y y'."""
         n_functions, n_features = linear.shape

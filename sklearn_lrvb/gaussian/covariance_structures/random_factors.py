@@ -81,7 +81,7 @@ class RandomFactors(ABC):
 
     @abstractmethod
     def log_derivatives(self, changes, factors):
-        """log|d T / d B| of unique entries, summed over the groups: (n,)."""
+        """log|d T / d B| of unique entries, (n, S)."""
 
     @abstractmethod
     def slopes(self, changes, factors, slopes_of_factors):
@@ -124,7 +124,7 @@ class GammaFactors(RandomFactors):
     def log_derivatives(self, changes, factors):
         values = np.square(factors)
         log_derivatives = self._variables.log_derivatives(changes, values) + np.log(values)
-        return log_derivatives.sum(axis=(1, 2))
+        return log_derivatives.sum(axis=2)
 
     def slopes(self, changes, factors, slopes_of_factors):
         slopes_of_logs = 0.5 * factors * slopes_of_factors + 1.0  # L = exp(log(T)/2), dT/dlog(T) = T.
@@ -184,7 +184,7 @@ class BartlettFactors(RandomFactors):
         log_derivatives = self._variables.log_derivatives(_diagonal(changes), pivots / totals)
         # |dT/d(L_ij, log L_jj^2)| = prod_j L_jj^(j + 2)
         log_derivatives += (0.5 * self._earlier + 1.0) * np.log(pivots)
-        return log_derivatives.sum(axis=(1, 2))
+        return log_derivatives.sum(axis=2)
 
     def slopes(self, changes, factors, slopes_of_factors):
         pivots, totals = np.square(_diagonal(factors)), self._total_variances(factors)

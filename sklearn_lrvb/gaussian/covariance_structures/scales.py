@@ -67,8 +67,10 @@ class ScaleStructure(CovarianceStructure):
 
     def cholesky(self, covariances):
         """Standard deviations, all NaN where one of the variances is not positive: (n, Q)."""
-        is_positive = np.all(covariances > 0, axis=-1, keepdims=True)
-        return np.sqrt(np.where(is_positive, covariances, np.nan))
+        is_positive = covariances > 0
+        if is_positive.all():
+            return np.sqrt(covariances)
+        return np.sqrt(np.where(is_positive.all(axis=-1, keepdims=True), covariances, np.nan))
 
     def whiteners(self, covariance_cholesky):
         """Reciprocals of the standard deviations, (n, Q)."""

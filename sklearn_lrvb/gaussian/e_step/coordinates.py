@@ -107,7 +107,7 @@ class OwnRows:
         return None if self.directions is None else self._by_row(self.directions.projections, k)
 
     def noise_of_missing_values(self, k):
-        """Entries of reg_covar s(W_m W_m') in component k, (Q, n); None where the rows are complete."""
+        """Entries of the known noise on missing values in component k, (Q, n); None for complete rows."""
         return None if self.directions is None else self.projections(k) - self.spread(k)
 
     def _by_row(self, by_pattern, k):
@@ -148,7 +148,7 @@ def feature_slopes(posterior, whitened, k):
     slopes[1 : 1 + structure.n_features] = whitened.values[k]
     quadratic = slopes[1 + structure.n_features :][: structure.n_quadratic]
     quadratic[...] = structure.features.some_quadratic(whitened.values[k], -noise)
-    if whitened.directions is not None and posterior.reg_covar:
+    if whitened.directions is not None and posterior.noise_maps.any():
         quadratic -= whitened.noise_of_missing_values(k) * structure.features.scale[:, None]
     slopes[1 + structure.n_features + structure.n_quadratic] = 1.0
     return slopes
@@ -530,8 +530,10 @@ def posterior_from_responsibilities(rows, prior, responsibilities, factors=None)
         scale[scale == 0] = 1.0
         factors = prior.structure.diagonal_factors(scale)
     of_components, of_noise_component = np.split(counts, [len(centers)])
+    # The factors are no state of q from which hyperparameters could be learned.
+    initial = replace(prior, learned=None)
     start = VariationalPosterior(
-        prior, of_components, centers, factors, of_noise_component, tails=prior.tails
+        initial, of_components, centers, factors, of_noise_component, tails=prior.tails
     )
     # Moments about each component's own mean keep their digits, however tight the component will turn out.
     own_coordinates = OwnCoordinates(start)
@@ -539,7 +541,7 @@ def posterior_from_responsibilities(rows, prior, responsibilities, factors=None)
     moments = rows.total(function, own_coordinates.workload, along=along)
     if prior.tails is not None:  # All scales start at one, and nu where it is.
         moments = replace(moments, scale_sums=of_components)
-    return start.m_step(start.with_prior(moments))
+    return replace(start.m_step(start.with_prior(moments)), prior=prior)
 
 
 def _sums_of_values(structure, given, block, along=None):

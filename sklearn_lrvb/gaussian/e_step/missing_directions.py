@@ -8,10 +8,11 @@ projection Pi on the span of W_m:
     q(y | z = k) = N((I - Pi) y, Pi),       y with any numbers in place of the missing values,
     rho_nk       + P_m/2 log 2 pi - log|W_m' W_m|/2,
 
-and the expected statistic is s((I - Pi) y) + s(Pi). The known noise `reg_covar` is on what is seen. Since the
-sums over all rows have it added for whole rows (`VariationalPosterior.with_prior`), incomplete rows add
+and the expected statistic is s((I - Pi) y) + s(Pi). The known noise is on what is seen. Let V be W times
+its standard deviations. The sums over all rows have it added for whole rows
+(`VariationalPosterior.with_prior`), so that incomplete rows add
 
-    spread = s(Pi) - reg_covar s(W_m W_m')     to s,     reg_covar/2 trace(W_m W_m')     to rho.
+    spread = s(Pi) - s(V_m V_m')     to s,     trace(V_m V_m')/2     to rho.
 
 *Conventions.* g patterns among the rows of a block (`rows.MissingValues`), K components, S precision groups,
 Q entries of a statistic. Arrays by pattern have the patterns on their last axis.
@@ -44,7 +45,7 @@ def missing_directions(posterior, missing):
     missing : MissingValues
     """
     kind = MissingMatrixDirections if posterior.structure.is_matrix else MissingScaleDirections
-    return kind(posterior.structure, posterior.whiteners, posterior.reg_covar, missing)
+    return kind(posterior.structure, posterior.whiteners, posterior.noise_maps, missing)
 
 
 @dataclass(frozen=True)
@@ -55,13 +56,13 @@ class MissingDirections(ABC):
     ----------
     structure : CovarianceStructure
     whiteners : (S, ...), W
-    reg_covar : float, variance of known noise on what is seen
+    noise_maps : (S, ...), V, which is W times the standard deviations of known noise on what is seen
     missing : MissingValues
     """
 
     structure: object
     whiteners: np.ndarray
-    reg_covar: float
+    noise_maps: np.ndarray
     missing: MissingValues
 
     @property
@@ -93,17 +94,16 @@ class MissingDirections(ABC):
 
     @cached_property
     def noise_squares(self):
-        """reg_covar trace(W_m W_m'), (S, g)."""
-        return self.reg_covar * self._squares @ self._is_missing
+        """trace(V_m V_m'), (S, g)."""
+        return self._squares_of(self.noise_maps) @ self._is_missing
 
     @abstractmethod
     def values_of_noise(self, curvature):
-        """<B, reg_covar s(W_m W_m')>: (S, ...) -> (S, g)."""
+        """<B, s(V_m V_m')>: (S, ...) -> (S, g)."""
 
-    @property
     @abstractmethod
-    def _squares(self):
-        """Squared lengths of the columns of W, (S, P)."""
+    def _squares_of(self, maps):
+        """Squared lengths of the columns of maps, (S, ...) -> (S, P)."""
 
     @property
     @abstractmethod
@@ -134,7 +134,7 @@ class MissingDirections(ABC):
 
     @abstractmethod
     def noise_sums(self, weights):
-        """Sum over the patterns of weight reg_covar s(W_m W_m'): (..., S or K, g) -> (..., S or K, ...)."""
+        """Sum over the patterns of weight s(V_m V_m'): (..., S or K, g) -> (..., S or K, ...)."""
 
     @abstractmethod
     def values_of_spread(self, curvature):
@@ -185,9 +185,8 @@ class MissingDirections(ABC):
 class MissingMatrixDirections(MissingDirections):
     """Directions in the whitened coordinates of precision matrices: W_m = Q R, Pi = Q Q'."""
 
-    @cached_property
-    def _squares(self):
-        return np.square(self.whiteners).sum(axis=1)
+    def _squares_of(self, maps):
+        return np.square(maps).sum(axis=1)
 
     @cached_property
     def factors(self):
@@ -240,12 +239,10 @@ class MissingMatrixDirections(MissingDirections):
 
     @cached_property
     def spread(self):
-        if self.reg_covar == 0:
+        if not self.noise_maps.any():
             return self.projections
-        whiteners = self.whiteners[:, None]
-        return self.projections - self.reg_covar * self._entries(
-            whiteners * self._is_missing.T[:, None], whiteners
-        )
+        maps = self.noise_maps[:, None]
+        return self.projections - self._entries(maps * self._is_missing.T[:, None], maps)
 
     def _entries(self, maps, others):
         """The entries of products A B', pattern by pattern: (S, g or 1, P, m) twice -> (S, Q, g)."""
@@ -253,9 +250,7 @@ class MissingMatrixDirections(MissingDirections):
 
     def noise_sums(self, weights):
         by_feature = weights @ self._is_missing.T
-        return self.reg_covar * (
-            (self.whiteners * by_feature[..., None, :]) @ self.whiteners.transpose(0, 2, 1)
-        )
+        return (self.noise_maps * by_feature[..., None, :]) @ self.noise_maps.transpose(0, 2, 1)
 
     def spread_sums(self, weights):
         total = np.zeros_like(self.whiteners)
@@ -264,8 +259,10 @@ class MissingMatrixDirections(MissingDirections):
         return 0.5 * (total + total.transpose(0, 2, 1)) - self.noise_sums(weights)
 
     def values_of_noise(self, curvature):
-        along_columns = np.einsum("spq,spr,srq->sq", self.whiteners, curvature, self.whiteners, optimize=True)
-        return self.reg_covar * (along_columns @ self._is_missing)
+        along_columns = np.einsum(
+            "spq,spr,srq->sq", self.noise_maps, curvature, self.noise_maps, optimize=True
+        )
+        return along_columns @ self._is_missing
 
     def values_of_spread(self, curvature):
         values = -self.values_of_noise(curvature)
@@ -300,7 +297,8 @@ class MissingMatrixDirections(MissingDirections):
             values = maps @ stacked[some]
             values -= axes @ (axes.transpose(0, 2, 1) @ values)
             lengths = np.abs(np.einsum("nmm->nm", triangles))
-            noise[some] = self.reg_covar * np.square(turned * ~is_missing[some, None, :]).sum(axis=(1, 2))
+            noisy = (maps @ self.noise_maps[group]) * ~is_missing[some, None, :]
+            noise[some] = np.square(noisy).sum(axis=(1, 2))
             volumes[some] = _LOG_2_PI * number - 2.0 * np.log(lengths).sum(axis=1)
             squares[:, some] = np.square(values).sum(axis=1).T
         return squares, noise, volumes
@@ -316,13 +314,12 @@ def _summed_products(maps, others):
 class MissingScaleDirections(MissingDirections):
     """Directions in the coordinates of precisions that are numbers: the missing coordinates themselves."""
 
-    @cached_property
-    def _squares(self):
-        return np.broadcast_to(np.square(self.whiteners), (len(self.whiteners), len(self._is_missing)))
+    def _squares_of(self, maps):
+        return np.broadcast_to(np.square(maps), (len(maps), len(self._is_missing)))
 
     @cached_property
     def _log_determinants(self):
-        return np.log(self._squares) @ self._is_missing
+        return np.log(self._squares_of(self.whiteners)) @ self._is_missing
 
     @cached_property
     def _entries(self):
@@ -337,8 +334,8 @@ class MissingScaleDirections(MissingDirections):
 
     @cached_property
     def _noise(self):
-        """reg_covar W^2, (S, Q)."""
-        return self.reg_covar * np.square(self.whiteners)
+        """V^2, (S, Q)."""
+        return np.square(self.noise_maps)
 
     def onto(self, vectors):
         return vectors * self.missing.by_row(self._is_missing)
@@ -372,6 +369,6 @@ class MissingScaleDirections(MissingDirections):
     def changed_distances(self, group, pattern, cholesky, vectors):
         is_missing = self._is_missing.T[pattern]
         seen, log_squares = 1.0 - is_missing, 2.0 * np.log(self.whiteners[group] / cholesky)
-        noise = self.reg_covar * (seen * np.exp(log_squares)).sum(axis=1)
+        noise = (seen * np.square(self.noise_maps[group] / cholesky)).sum(axis=1)
         squares = [(seen * np.square(rows.T / cholesky)).sum(axis=1) for rows in vectors]
         return np.stack(squares), noise, (is_missing * (_LOG_2_PI - log_squares)).sum(axis=1)

@@ -12,7 +12,8 @@ that are independent. Less noise lets the responsibilities improve too. A featur
 more to its variance than the prior and rounding do. Others hardly vary: the noise hides nothing there, it is
 what makes the fit possible. Where the covariance of the rows is singular, the default prior has the noise
 added to it. This part of the prior shrinks with the noise, and is left out when the two are compared; else
-noise that exceeds all variances would hide itself.
+noise that exceeds all variances would hide itself. So does noise in a C0 that is learned: there the rows are
+compared with the C0 that would be learned without it.
 """
 
 from dataclasses import dataclass
@@ -108,17 +109,21 @@ def costly_noise(rows, posterior):
     prior, structure = posterior.prior, posterior.structure
     freedom = posterior.effective_degrees_of_freedom[:, None]
     mean_counts = structure.layout.per_group(posterior.mean_counts)[:, None]
-    noise = prior.reg_covar * structure.power * mean_counts / freedom
+    known = structure.power * mean_counts / freedom
+    noise, of_rounding = known * prior.reg_covar, known * prior.variances_of_rounding
     variances = np.square(structure.deviations(posterior.covariance_cholesky))  # (S, P or 1)
     prior_variances = structure.diagonal(np.atleast_1d(prior.covariance)) / freedom
     units = rows.variances if variances.shape[1] > 1 else rows.variances.mean(keepdims=True)
-    of_rows = variances - noise - prior_variances
+    of_rows = variances - noise - of_rounding - prior_variances
     # Where the difference is rounding alone, the feature varies in all rows, if at all, by less than noise.
     of_rows = np.where(of_rows > _LEAST_SHARE * variances, of_rows, units)
-    without_ridge = np.maximum(prior_variances - prior.ridge / freedom, 0.0)
-    rounding = np.square(prior.resolution if variances.shape[1] > 1 else prior.resolution.max())
-    varies = of_rows > np.maximum(without_ridge, rounding)
-    remaining = np.where(varies, of_rows + prior_variances, np.inf)
+    if structure.parts.learns_covariance:
+        without_ridge, varies = 0.0, _exceeds_learned(prior, freedom * of_rows, freedom)
+    else:
+        without_ridge = np.maximum(prior_variances - prior.ridge / freedom, 0.0)
+        varies = of_rows > without_ridge
+    varies &= of_rows > np.square(prior.resolution if variances.shape[1] > 1 else prior.resolution.max())
+    remaining = np.where(varies, of_rows + of_rounding + prior_variances, np.inf)
     # So few rows vary along so many directions at most: not all features are independent then.
     n_directions = min(rows.n_samples - 1, rows.n_features) if structure.is_matrix else rows.n_features
     costs = 0.5 * freedom * np.log1p(noise / remaining) * (n_directions / rows.n_features)
@@ -140,3 +145,22 @@ def costly_noise(rows, posterior):
         may_be_rounding=bool(units[feature] <= of_combinations),
         exceeds_features=bool(prior.reg_covar > units[feature]),
     )
+
+
+def _exceeds_learned(prior, scatter, freedom):
+    """Whether scatter of the rows exceeds the C0 that would be learned without the noise: bool (S, P or 1).
+
+    Feature by feature C0 is the root x of g' = A x + sum over the groups of c x/(x + scatter), which rises.
+
+    Parameters
+    ----------
+    prior : MixturePrior, that learns C0
+    scatter : (S, P or 1), of the rows without the noise
+    freedom : (S, 1), c
+    """
+    learned, nu = prior.learned, prior.degrees_of_freedom
+    expected = prior.structure.diagonal(np.atleast_1d(learned.covariance)) - prior.ridge
+    expected, scatter = (np.maximum(values, np.finfo(float).tiny) for values in (expected, scatter))
+    rising = (learned.freedom / nu) * scatter / expected
+    rising += (freedom * (scatter[:, None] / (scatter[:, None] + scatter))).sum(axis=1)
+    return rising > learned.own_freedom(len(scatter), nu)

@@ -69,7 +69,8 @@ class RowSpan:
         n_samples, with_mean = rows.n_samples, bool(prior.mean.any())
         size = n_samples + with_mean
         structure = None if size > rows.n_features else prior.structure.projected(size)
-        if prior.flat or structure is None or rows.has_missing or structure.has_scales:
+        has_other = structure is not None and (structure.has_scales or structure.parts.learns_covariance)
+        if prior.flat or structure is None or rows.has_missing or has_other:
             return None
         columns = rows.block(slice(0, n_samples)).rows
         if with_mean:
@@ -95,6 +96,7 @@ class RowSpan:
             covariance=in_span,
             resolution=np.sqrt(variances_of_rounding),
             complement=Complement(rows.n_features - size, ridge, prior.reg_covar),
+            learned=prior.learned and replace(prior.learned, structure=structure, covariance=in_span),
         )
         return cls(basis, projected_rows, projected_prior, rows, prior)
 
@@ -190,7 +192,7 @@ class AscentInSpan(Ascent):
         A posterior in P dimensions may have means and precisions outside the span. An iteration, the first
         step of the fit, leads into it.
         """
-        if posterior.prior is self.span.prior:
+        if posterior.structure is self.span.prior.structure:
             return super().start_at(posterior, path)
         outside = Ascent(self.span.all_rows, self.tol, self.max_iter).start_at(posterior, path)
         if not self.max_iter:
@@ -200,11 +202,11 @@ class AscentInSpan(Ascent):
 
     def rows_of(self, fit):
         """The rows in the coordinates of a state: those in P dimensions where it is outside the span."""
-        return self.span.all_rows if fit.posterior.prior is self.span.whole_prior else self.rows
+        return self.span.all_rows if fit.posterior.structure is self.span.whole_prior.structure else self.rows
 
     def ended(self, fit):
         """The state at the end of the fit, in P dimensions."""
-        if fit.posterior.prior is self.span.whole_prior:
+        if fit.posterior.structure is self.span.whole_prior.structure:
             return fit
         return replace(
             fit,

@@ -66,6 +66,7 @@ def _given_others(prior, posteriors):
         degrees_of_freedom=float(prior.degrees_of_freedom + structure.power * count),
         covariance=prior.covariance + sum(scatter - prior.covariance for scatter in scatters),
         complement=prior.complement.given(count),
+        learned=None,
     )
 
 
@@ -92,7 +93,9 @@ def _prior_for(prior, n_components, tails):
     is_sticks = isinstance(prior.weights.of_components, StickBreakingWeights)
     weights = DirichletWeights(1.0 if is_sticks else prior.weights.prior_concentration, n_components)
     tails = None if tails is None else tails.selected([0] * n_components)
-    return replace(prior, structure=structure, weights=weights, noise_component=None, tails=tails)
+    return replace(
+        prior, structure=structure, weights=weights, noise_component=None, tails=tails, learned=None
+    )
 
 
 def _starting_sides(rows, posterior, component, prior):

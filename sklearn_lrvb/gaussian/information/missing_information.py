@@ -252,7 +252,7 @@ def _add_blocks(missing, structure, blocks):
             size = rows.stop - rows.start, columns.stop - columns.start
             missing[rows, columns] = by_feature[:, own, :, other].reshape(size)
     if structure.n_tails == 1:  # All components share this coefficient.
-        index, tail = structure.layout.places_of_components, structure.layout.n_coefficients - 1
+        index, tail = structure.layout.places_of_components, structure.layout.blocks["tail"].start
         of_tail = blocks[..., -1].sum(axis=1)
         missing[index, tail] = missing[tail, index] = of_tail
         missing[tail, tail] = of_tail[:, -1].sum()

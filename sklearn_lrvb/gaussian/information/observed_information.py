@@ -29,6 +29,7 @@ from sklearn_lrvb.gaussian.information.missing_information import (
     missing_information,
     missing_information_product,
 )
+from sklearn_lrvb.gaussian.posterior.learned_prior import LearnedInformation
 from sklearn_lrvb.linear_response.complete_information import CompleteInformation
 from sklearn_lrvb.linear_response.observed_information import MAX_DENSE_SIZE, SolverCosts
 from sklearn_lrvb.linear_response.solvers import (
@@ -147,9 +148,30 @@ class GaussianInformation(MixtureInformation):
         return self._inverse_covariance(self.posterior.effective_degrees_of_freedom)
 
     @property
+    def of_complete_rows(self):
+        """As of every mixture. What learned hyperparameters add to G stays."""
+        if self.posterior.prior.learned is None:
+            return self.complete
+        product, size = LearnedInformation(self.posterior).product, self.posterior.n_coefficients
+        if size > MAX_DENSE_SIZE:
+            return MatrixFreeInformation(self.complete, product)
+        return PrimalInformation(self.complete, product(np.eye(size)))
+
+    @property
     def mean_field(self):
-        """R^-1 with q's own degrees of freedom: the inverse covariance of the coefficients under q."""
-        return self._inverse_covariance(self.posterior.degrees_of_freedom)
+        """R^-1 with q's own degrees of freedom: the inverse covariance of the coefficients under q.
+
+        A learned b0 is independent of the weights there: intercepts have its part besides their own.
+        """
+        posterior = self.posterior
+        under_q = self._inverse_covariance(posterior.degrees_of_freedom)
+        if not posterior.structure.parts.learns_mean_precision:
+            return under_q
+        (_, intercept_root), (_, others) = under_q.blocks
+        learned, root = LearnedInformation(posterior), np.pad(intercept_root[0], (0, 1))
+        root[:, -1] = np.append(learned.intercepts, 1.0) * learned.deviation_under_q
+        middle = slice(posterior.n_labels, posterior.n_coefficients - 1)
+        return CompleteInformation([(posterior.weight_coordinates, root[None]), (middle, others[:-1])])
 
     def _inverse_covariance(self, quadratic_information):
         """R^-1, given the information of the precision groups, (S,)."""
@@ -164,12 +186,14 @@ class GaussianInformation(MixtureInformation):
         rows with scales: all of them lose information, however certain their labels are.
         """
         posterior, structure = self.posterior, self.posterior.structure
-        if solver == "dual" and structure.has_scales:
-            raise ValueError(
-                "Student's t components have no dual solver: every row loses information by its unknown "
-                "scale. Use solver='primal' or 'matrix_free'."
-            )
         chosen = solver or self.costs(rows, result).cheapest(n_targets)
+        if chosen == "dual" and (structure.has_scales or structure.parts.has_learned_prior):
+            reason = (
+                "Student's t components have no dual solver: every row loses information by its unknown scale"
+                if structure.has_scales
+                else "prior='learned' has no dual solver: the hyperparameters depend on all components"
+            )
+            raise ValueError(f"{reason}. Use solver='primal' or 'matrix_free'.")
         complete = self.complete
         if chosen == "dual":
             columns = RowColumns.of_rows(rows, posterior, missing_values)
@@ -181,10 +205,19 @@ class GaussianInformation(MixtureInformation):
             passes = _pass_costs(rows, structure)
             costs = _costs_of_matrix(rows, structure, result.n_ambiguous_pairs, passes)
             ways = sorted(costs, key=costs.__getitem__)
-            return PrimalInformation(complete, missing_information(rows, posterior, ways, missing_values))
+            missing = missing_information(rows, posterior, ways, missing_values)
+            if posterior.prior.learned is not None:
+                LearnedInformation(posterior).add_to(missing)
+            return PrimalInformation(complete, missing)
         product = functools.partial(
             missing_information_product, rows, posterior, missing_values=missing_values
         )
+        if posterior.prior.learned is not None:
+            of_rows, of_prior = product, LearnedInformation(posterior).product
+
+            def product(coefficients):
+                return of_rows(coefficients) + of_prior(coefficients)
+
         return MatrixFreeInformation(complete, product)
 
     def from_arrays(self, arrays):
@@ -203,7 +236,8 @@ class GaussianInformation(MixtureInformation):
         structure = self.posterior.structure
         n_components = structure.n_components
         n_columns = int(_COLUMNS_PER_ALTERNATIVE * result.n_alternatives)
-        if (rows.has_missing and structure.is_matrix) or structure.has_scales:
+        is_learned = structure.parts.has_learned_prior
+        if (rows.has_missing and structure.is_matrix) or structure.has_scales or is_learned:
             n_columns = _NO_COLUMNS
         n_kernels = n_components**2 if structure.shares_precision else n_components
         per_kernel_entry = 2 * structure.n_features + _FLOPS_PER_KERNEL_ENTRY

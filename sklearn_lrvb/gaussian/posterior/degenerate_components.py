@@ -10,11 +10,12 @@ ILL_DEFINED_COVARIANCE = (
 
 def empty_component_message(component, counts, prior):
     """Message for a component without rows that has no proper posterior, given all counts (K,)."""
+    of_prior = "prior='flat'" if prior.flat else "its prior"
     return (
         f"Component {component} is empty (expected count {counts[component]:.3g} of "
         f"{counts.sum():.6g} points) and has no posterior under "
-        f"prior={'flat' if prior.flat else 'conjugate'!r}. (a) Lower n_components (now "
-        f"{len(counts)}). (b) Use prior='conjugate', where an empty component falls back to the "
+        f"{of_prior}. (a) Lower n_components (now "
+        f"{len(counts)}). (b) Use prior='learned', where an empty component falls back to the "
         "prior. (c) Try another random_state, or raise n_init."
     )
 
@@ -23,13 +24,13 @@ def improper_precision_message(group, counts, prior):
     """Message for a precision group with too few rows for a proper posterior."""
     return (
         f"The precision of {_owner(group, counts, prior.structure)} has no proper posterior under "
-        "prior='flat': there are too few points. (a) Lower n_components. (b) Use prior='conjugate'."
+        "prior='flat': there are too few points. (a) Lower n_components. (b) Use prior='learned'."
     )
 
 
 def singular_covariance_message(group, counts, prior):
     """Message for a precision group whose covariance is singular to working precision."""
-    remedy = " (b) Use prior='conjugate'." if prior.flat else ""
+    remedy = " (b) Use prior='learned'." if prior.flat else ""
     return (
         f"{ILL_DEFINED_COVARIANCE} Here: the covariance of {_owner(group, counts, prior.structure)} is "
         f"singular to working precision, with reg_covar={prior.reg_covar:g}. (a) Drop constant or "

@@ -20,7 +20,7 @@ class HandSetDensities:
     ----------
     model : MixtureModel
     structure : CovarianceStructure
-    reg_covar : float, variance of known noise on every coordinate
+    noise_deviations : float, (P,) or (1,), standard deviations of the known noise
     centred_means : (K, P), measured from the mixture's origin
     whiteners : (S, ...), W with W' W = E Lambda
     mean_precision : (K,), tau
@@ -36,7 +36,7 @@ class HandSetDensities:
 
     model: Any
     structure: Any
-    reg_covar: float
+    noise_deviations: Any
     centred_means: np.ndarray
     whiteners: np.ndarray
     mean_precision: np.ndarray
@@ -48,11 +48,12 @@ class HandSetDensities:
 
     def __post_init__(self):
         structure, whiteners = self.structure, self.whiteners
+        self.noise_maps = whiteners * self.noise_deviations
         self.n_components, self.n_features = self.centred_means.shape
         self.n_labels, self.block_shapes = structure.n_labels, structure.layout.block_shapes
         self.expectations = Expectations.of(
             self,
             self.log_weights,
             -structure.log_determinants(whiteners),
-            self.reg_covar * structure.precision_trace(whiteners),
+            structure.precision_trace(self.noise_maps),
         )

@@ -17,6 +17,7 @@ an independent shift of the intercept, with the variance
     d (1 - reg_covar c/a)^2 / (2 c).
 """
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -86,6 +87,7 @@ class MixturePrior:
     covariance : C0 in the structure's shape, the inverse of the Wishart's scale; 0 under the flat prior
     independent : bool, q(mu) q(Lambda) (the paper) instead of q(mu, Lambda)
     reg_covar : float, variance of known noise on every coordinate of x
+    rounding : (P,) or None, variances of further noise, where values of columns are rounded
     resolution : (P,)
         Standard deviations that rounding of the rows gives to a constant column. Under the flat prior a
         component with smaller ones has collapsed. A proper prior bounds variances from below, and has zeros
@@ -96,6 +98,8 @@ class MixturePrior:
     noise_component : NoiseComponent or None
     tails : StudentTails or None
         Of rows with scales: the degrees of freedom, or those that a fit starts from.
+    learned : LearnedPrior or None
+        Where b0 and C0 are learned. They are then those that are optimal for a q, or those a fit starts from.
 
     Attributes
     ----------
@@ -103,6 +107,8 @@ class MixturePrior:
     flat : bool, whether the prior is improper: constant in mu, Lambda and log pi
     is_projected : bool, whether rows and means are projections onto a subspace
     mean_precisions : (K,), b0 of every component
+    noise_deviations : float, (P,) or (1,), standard deviations of the known noise
+    variances_of_rounding : float, (P,) or (1,), those of its variances that are not `reg_covar`
     freedom_kept : int, nu - c: what independent factors of the means leave to the Wishart factors, or 0
     """
 
@@ -127,9 +133,16 @@ class MixturePrior:
     ridge: float = 0.0
     noise_component: object = None
     tails: object = None
+    learned: object = None
+    rounding: np.ndarray | None = None
 
     def __post_init__(self):
         self.flat = self.mean_precision == 0
+        self.noise_deviations, self.variances_of_rounding = math.sqrt(self.reg_covar), 0.0
+        if self.rounding is not None:  # One precision for all features sees the mean of their variances.
+            by_feature = self.structure.prior_shape != ()
+            self.variances_of_rounding = self.rounding if by_feature else self.rounding.mean(keepdims=True)
+            self.noise_deviations = np.sqrt(self.reg_covar + self.variances_of_rounding)
         self.is_projected = self.complement.n_directions > 0
         self.mean_precisions = np.full(self.structure.n_components, self.mean_precision)
         self.freedom_kept = self.structure.wisharts.freedom_of_means if self.independent else 0

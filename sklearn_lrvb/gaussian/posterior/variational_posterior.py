@@ -29,6 +29,7 @@ from sklearn_lrvb.gaussian.posterior.degenerate_components import (
     improper_precision_message,
     singular_covariance_message,
 )
+from sklearn_lrvb.gaussian.posterior.learned_prior import LearnedInformation, inverse_roots
 from sklearn_lrvb.gaussian.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian.posterior.tails import StudentTails
 from sklearn_lrvb.mixture.model import DegenerateComponentError
@@ -39,6 +40,9 @@ _LOG_2_PI = np.log(2.0 * np.pi)
 # Expected count below which a component is empty under the flat prior. By then its count falls by orders of
 # magnitude in every iteration (E log pi_k is about -1/N_k), so that the exact value does not matter.
 _EMPTY_COUNT = 1e-6
+
+# Degrees of freedom of a precision, as a multiple of the prior's, from which it follows rows rather than C0.
+_FEW_ROWS = 3.0
 
 NO_COUNTS = np.zeros(0)  # Those of the noise component where there is none.
 
@@ -167,7 +171,6 @@ class VariationalPosterior:
     ----------
     model : MixtureModel, of the prior
     structure : CovarianceStructure, of the prior
-    reg_covar : float, variance of known noise on every coordinate of x
     noise_component : NoiseComponent or None, of the prior
     has_scales : bool, whether there are tails
     n_components, n_features, n_labels, n_coefficients : int, K, P, L and D
@@ -178,7 +181,8 @@ class VariationalPosterior:
     effective_degrees_of_freedom : (S,), c, with E Lambda = c A^-1
     degrees_of_freedom : (S,), nu of the Wishart factors
     whiteners : (S, ...), W with y = W_k (x - m_k), W' W = E Lambda
-    known_noise : (S, ...), reg_covar s(W W'), what the known noise on x adds to s(y) of a row
+    noise_maps : (S, ...), W times the standard deviations of the known noise on x
+    known_noise : (S, ...), what the known noise on x adds to s(y) of a row
     whitened_prior_mean : (K, P), W_k (m0 - m_k)
     whitened_prior_root : (S, ...), of a proper prior
         M with M M' its C0 in the precision groups' whitened coordinates, lower triangular. C0 itself is not
@@ -196,7 +200,7 @@ class VariationalPosterior:
 
     def __post_init__(self):
         prior, structure = self.prior, self.prior.structure
-        self.model, self.structure, self.reg_covar = prior.model, structure, prior.reg_covar
+        self.model, self.structure = prior.model, structure
         self.noise_component, self.has_scales = prior.noise_component, self.tails is not None
         self.n_components, self.n_features = self.centred_means.shape
         self.n_labels, self.n_coefficients = structure.n_labels, structure.layout.n_coefficients
@@ -204,13 +208,16 @@ class VariationalPosterior:
         self.label_counts = self.counts
         if structure.has_noise_component:
             self.label_counts = np.concatenate([self.counts, self.noise_component_counts])
+        self.whiteners = structure.whiteners(self.covariance_cholesky)
+        self.whitened_prior_mean = structure.transformed(self.whiteners, prior.mean - self.centred_means)
+        if prior.learned is not None:
+            prior = self.prior = prior.learned.given(prior, self)
         self.mean_precision = prior.mean_precision + self.mean_counts
         self.group_counts = structure.layout.per_group(self.counts)
         self.effective_degrees_of_freedom = prior.degrees_of_freedom + structure.power * self.group_counts
         self.degrees_of_freedom = self.effective_degrees_of_freedom + prior.freedom_kept
-        self.whiteners = structure.whiteners(self.covariance_cholesky)
-        self.known_noise = (self.reg_covar * structure.power) * structure.gram(self.whiteners)
-        self.whitened_prior_mean = structure.transformed(self.whiteners, prior.mean - self.centred_means)
+        self.noise_maps = self.whiteners * prior.noise_deviations
+        self.known_noise = structure.power * structure.gram(self.noise_maps)
         if not prior.flat:
             self.whitened_prior_root = structure.composed(self.whiteners, prior.covariance_cholesky)
             of_means = structure.sum_of_squares(self.whitened_prior_mean, prior.mean_precisions)
@@ -309,6 +316,8 @@ class VariationalPosterior:
         total = math.fsum([of_weights, *means.tolist(), *precisions.tolist()])
         if self.tails is not None:
             total += self.tails.negative_log_prior()
+        if prior.learned is not None:
+            total -= prior.learned.bound(prior)
         expected.divergences = Divergences(of_weights, means, precisions, total)
         return expected
 
@@ -327,8 +336,8 @@ class VariationalPosterior:
         return self.structure.resized(n_components).layout.n_coefficients
 
     @property
-    def is_exact_alone(self):
-        """Whether q of a single component is the exact posterior, so that the lower bound is the evidence."""
+    def is_known_alone(self):
+        """Whether a single component has neither labels nor tails, which importance sampling may miss."""
         return not (self.structure.has_noise_component or self.structure.n_tails)
 
     @property
@@ -378,10 +387,30 @@ class VariationalPosterior:
 
     def complete_information(self, quadratic_information):
         """Diagonal of R^-1 after the intercepts, given the precision groups' information (S,): (D - L,)."""
-        diagonal = self.structure.features.complete_information(self.mean_precision, quadratic_information)
-        if not self.structure.n_tails:
-            return diagonal
-        return np.concatenate([diagonal, self.tails.information(self.counts)])
+        parts = [self.structure.features.complete_information(self.mean_precision, quadratic_information)]
+        if self.structure.n_tails:
+            parts.append(self.tails.information(self.counts))
+        if self.structure.parts.learns_mean_precision:
+            parts.append([LearnedInformation(self).of_mean_precision])
+        return np.concatenate(parts)
+
+    @cached_property
+    def weight_coordinates(self):
+        """Coordinates of the coefficients that the expected counts depend on, int array (m,)."""
+        all_coordinates, blocks = np.arange(self.n_coefficients), self.structure.layout.blocks
+        return np.append(all_coordinates[blocks["intercept"]], all_coordinates[blocks["mean_precision"]])
+
+    def own_intercepts(self, coefficients):
+        """Changes of the intercepts less those by b0, which leave the counts: (..., m) -> (..., L)."""
+        if not self.structure.parts.learns_mean_precision:
+            return coefficients
+        by_mean_precision = LearnedInformation(self).intercepts
+        return coefficients[..., :-1] - coefficients[..., -1:] * by_mean_precision
+
+    @cached_property
+    def counts_by_mean_precision(self):
+        """Response of the expected counts to the intercepts that a learned log b0 changes, (L,)."""
+        return self.count_response(LearnedInformation(self).intercepts)
 
     def count_response(self, intercepts):
         """(V_pi + C)^-1 b, the response of the expected counts to intercepts: (..., L) -> (..., L)."""
@@ -414,7 +443,9 @@ class VariationalPosterior:
         n_empty = prior.structure.n_components - self.n_components
         factors = self.covariance_cholesky
         if prior.structure.has_own_precisions:
-            of_prior = prior.covariance_cholesky / np.sqrt(prior.degrees_of_freedom)
+            # A learned C0 is the one that the components tell: it stays the optimum with empty ones.
+            told = prior if prior.learned is None else self.prior
+            of_prior = told.covariance_cholesky / np.sqrt(prior.degrees_of_freedom)
             factors = np.concatenate([factors, np.repeat(of_prior, n_empty, axis=0)])
         means = np.concatenate([self.centred_means, np.tile(prior.mean, (n_empty, 1))])
         counts = np.append(self.counts, np.zeros(n_empty))
@@ -426,7 +457,10 @@ class VariationalPosterior:
         return replace(after, scale_sums=scale_sums, tails=replace(prior.tails, nu=nu))
 
     def m_step(self, moments):
-        """The posterior whose complete moments (prior included) in the coordinates of this one are given.
+        """The posterior that the complete moments of the E-step at this one lead to.
+
+        Complete moments hold the prior with this posterior's hyperparameters. Where C0 is learned, it changes
+        and the precisions follow.
 
         Raises
         ------
@@ -434,6 +468,11 @@ class VariationalPosterior:
             Where a component has no points or too few for a proper precision under the flat prior, or its
             covariance is singular to working precision.
         """
+        learned = self.prior.learned
+        return self._with_statistics(moments, learned is not None and learned.freedom > 0)
+
+    def _with_statistics(self, moments, changes_covariance=False):
+        """The posterior with these complete moments in the coordinates of this one, or as C0 changes."""
         prior, structure, tails = self.prior, self.structure, self.tails
         counts, mean_counts = moments.counts[: self.n_components], moments.mean_counts(self.n_components)
         if prior.flat:
@@ -448,6 +487,11 @@ class VariationalPosterior:
         mean_precision = prior.mean_precision + mean_counts
         shift = moments.first / mean_precision[:, None]
         scatter = moments.second - structure.sum_of_squares(shift, mean_precision)
+        if changes_covariance and freedom.min() < _FEW_ROWS * prior.degrees_of_freedom:
+            inverse = inverse_roots(structure, scatter / freedom[structure.statistic_axes])
+            roots = structure.composed(structure.transposed(inverse), self.whitened_prior_root)
+            change = prior.learned.change_with_precisions(prior, roots, freedom)
+            scatter += structure.congruence(self.whitened_prior_root, change)
         factors = structure.cholesky(scatter / freedom[structure.statistic_axes])
         # A failed factorization is NaN.
         is_definite = factors.reshape(len(factors), -1)[:, 0] > 0.0
@@ -502,8 +546,9 @@ class VariationalPosterior:
         shift = structure.transformed(self.whiteners, other.centred_means - self.centred_means)
         covariances = structure.gram(structure.composed(self.whiteners, other.covariance_cholesky))
         second = other.effective_degrees_of_freedom[structure.statistic_axes] * covariances
-        second = second + structure.sum_of_squares(shift, other.mean_precision)
-        moments = Moments(other.label_counts, other.mean_precision[:, None] * shift, second)
+        mean_precision = self.prior.mean_precision + other.mean_counts  # Under the prior of this one.
+        second = second + structure.sum_of_squares(shift, mean_precision)
+        moments = Moments(other.label_counts, mean_precision[:, None] * shift, second)
         if self.tails is not None:
             sums = other.tails.sums_of(other.counts, other.tails.feature_sums_of_q())
             moments = replace(moments, scale_sums=other.scale_sums, log_scale_sums=sums)
@@ -518,6 +563,8 @@ class VariationalPosterior:
             Where there is no such posterior.
         """
         structure = self.structure
+        if structure.parts.learns_mean_precision:
+            change = LearnedInformation(self).step_of_rows(change)
         own = self.effective_degrees_of_freedom[structure.statistic_axes] * structure.identity
         counts, first, second, of_scales, of_tails = structure.features.to_moments(change)
         moments = Moments(np.maximum(self.label_counts + counts, 0.0), first, own + second)
@@ -526,7 +573,7 @@ class VariationalPosterior:
             sums = self.tails.sums_of(of_components, self.tails.feature_sums_of_q() + of_tails)
             scale_sums = np.maximum(self.scale_sums + of_scales, 0.0)
             moments = replace(moments, scale_sums=scale_sums, log_scale_sums=sums)
-        return self.m_step(moments)
+        return self._with_statistics(moments)
 
     def distance(self, moments):
         """Length of EM(s) - s in mean-field standard deviations, given the moments of the E-step at q."""

@@ -23,6 +23,7 @@ large and L_k' d_k of order one: a product of the two would lose digits. Arrays 
 label are (n, L).
 """
 
+import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -31,6 +32,7 @@ from scipy.linalg import solve_triangular
 
 from sklearn_lrvb.answers.targets import variance
 from sklearn_lrvb.distributions.copula_margins import BetaVariables
+from sklearn_lrvb.gaussian.sampling.hyperparameters import without_rows
 from sklearn_lrvb.sampling.draws import DrawArrays
 from sklearn_lrvb.symmetric_matrices import gram_root
 
@@ -86,13 +88,35 @@ class GaussianCopula:
         self._n_breaks = len(self._logit_covariance)
         self.n_normals = posterior.n_coefficients + self._n_breaks
         # J' = (V_pi + C)^-1 Cov(log pi, l), (L, B).
-        self._logit_jacobian = posterior.count_response(self._logit_covariance).T
+        per_intercept = posterior.count_response(self._logit_covariance).T
+        self._weight_coordinates = posterior.weight_coordinates
+        self._logit_jacobian = posterior.own_intercepts(np.eye(len(self._weight_coordinates))) @ per_intercept
         tails, blocks = posterior.tails, self._structure.layout.blocks
         self._fitted_log_tails = np.zeros(0) if tails is None else np.log(tails.fitted)
         # Coordinates of the coefficients that are responses: all but those of intercepts and scales.
         is_response = np.ones(posterior.n_coefficients, dtype=bool)
-        is_response[blocks["intercept"]] = is_response[blocks["scale"]] = False
+        is_response[blocks["scale"]] = is_response[self._weight_coordinates] = False
         self._coordinates = np.flatnonzero(is_response)
+        self._own = slice(None)  # Of all responses, and of the groups of precisions.
+        self._groups = np.ones(self._structure.n_groups, dtype=bool)
+
+    def of_components_with_rows(self):
+        """The distribution of draws without means and precisions of components that hold no rows.
+
+        Their draws are arbitrary. Where all components are described, it is this copula itself.
+        """
+        left_out, layout = without_rows(self._posterior), self._structure.layout
+        if not left_out.any():
+            return self
+        part = copy.copy(self)
+        part._groups = layout.per_group(~left_out) > 0
+        is_own = np.ones(self._posterior.n_coefficients, dtype=bool)
+        _, linear, quadratic = layout.split(is_own)
+        linear[left_out] = quadratic[~part._groups] = False
+        is_own = is_own[self._coordinates]
+        part._coordinates = self._coordinates[is_own]
+        part._own = np.concatenate([np.ones(self._n_breaks, dtype=bool), is_own])
+        return part
 
     # Draws, as functions of their responses.
 
@@ -100,7 +124,7 @@ class GaussianCopula:
         """Responses of standard normal variables: (n, n_normals) -> (n, n_responses)."""
         for_coefficients, for_excess = np.split(normals, [self._posterior.n_coefficients], axis=1)
         coefficients = self._information.correlated(for_coefficients.T).T
-        intercepts = coefficients[:, : self._posterior.n_labels]
+        intercepts = coefficients[:, self._weight_coordinates]
         logits = intercepts @ self._logit_jacobian + for_excess @ self._logit_excess_root
         return np.hstack([logits, coefficients[:, self._coordinates]])
 
@@ -122,7 +146,8 @@ class GaussianCopula:
         logits = self.breaks.normals(draws.log_stick, draws.log_rest)
         quadratic = -self._structure.entries(self._random_factors.changes(draws.factors))
         quadratic /= self._structure.features.precision_scale
-        return _joined(logits, draws.scaled_means, quadratic, draws.log_tails - self._fitted_log_tails)
+        log_tails = draws.log_tails - self._fitted_log_tails
+        return _joined(logits, draws.scaled_means, quadratic, log_tails)[:, self._own]
 
     def _split(self, responses):
         """Logits (n, B), scaled means (n, K, P), changes of precisions (n, S, ...) and of log nu (n, ...)."""
@@ -183,8 +208,10 @@ class GaussianCopula:
         covariance of their own, which is small.
         """
         n_labels = self._posterior.n_labels
-        logits = self._logit_jacobian.T @ root[:n_labels]
-        if self._structure.has_scales:  # Their rows are left out, and the others are not triangular.
+        logits = self._logit_jacobian.T @ root[self._weight_coordinates]
+        if (
+            len(self._coordinates) < len(root) - n_labels
+        ):  # Their rows are left out, and the others are not triangular.
             rows = np.vstack([logits, root[self._coordinates]])
             excess = np.zeros((len(rows), self._n_breaks))
             excess[: self._n_breaks] = self._logit_excess_root.T
@@ -197,9 +224,10 @@ class GaussianCopula:
     def log_derivatives(self, responses, draws):
         """log|d theta / d g|, (n,)."""
         logits, _, changes, _ = self._split(responses)
-        log_scale = self._structure.n_groups * np.log(self._structure.features.precision_scale).sum()
         by_break = self.breaks.log_derivatives(logits, draws.log_stick, draws.log_rest)
-        return log_scale + by_break.sum(axis=1) + self._random_factors.log_derivatives(changes, draws.factors)
+        by_group = self._random_factors.log_derivatives(changes, draws.factors)
+        by_group = by_group + np.log(self._structure.features.precision_scale).sum()
+        return by_break.sum(axis=1) + by_group[:, self._groups].sum(axis=1)
 
     def slopes(self, responses, draws, slopes):
         """Derivatives in g of f + log|d theta / d g|, (n, n_responses), from those of f in theta."""
@@ -210,7 +238,7 @@ class GaussianCopula:
         )
         by_change = self._random_factors.slopes(changes, draws.factors, slopes.factors)
         by_quadratic = -structure.features.precision_scale * structure.entries(by_change)
-        return _joined(by_break, slopes.scaled_means, by_quadratic, slopes.log_tails)
+        return _joined(by_break, slopes.scaled_means, by_quadratic, slopes.log_tails)[:, self._own]
 
     def first_order_changes(self, name, responses):
         """First-order changes of a flat target, by its name, under responses: (n, d)."""

@@ -154,8 +154,7 @@ def _half_squares(posterior, draws):
     """
     structure, scaled_means = posterior.structure, draws.scaled_means
     precisions, quadratic = structure.gram(draws.factors), 1 + structure.n_features
-    noise = posterior.reg_covar * structure.power * structure.gram(posterior.whiteners)
-    traces = (precisions * noise).sum(axis=tuple(range(-structure.identity.ndim, 0)))
+    traces = (precisions * posterior.known_noise).sum(axis=tuple(range(-structure.identity.ndim, 0)))
     squares = traces + np.einsum("nkp,nkp->nk", scaled_means, scaled_means)
     coefficients = np.zeros((len(draws), structure.n_labels, structure.n_polynomials))
     own_coefficients = coefficients[:, : structure.n_components]
@@ -249,11 +248,8 @@ class RowsUnderDraws:
         return np.concatenate([sums, further.swapaxes(0, 1)], axis=2)
 
 
-def complete_moments(posterior, monomial_sums):
-    """Moments of the components, prior included, from sums of the monomials (n, L, F): Moments.
-
-    The counts are those of all labels, (n, L), without the prior.
-    """
+def moments_of_sums(posterior, monomial_sums):
+    """Moments of the components from sums of the monomials (n, L, F): Moments. Counts are of all labels."""
     structure = posterior.structure
     edges = [1, 1 + structure.n_features, structure.n_polynomials]
     own_sums = monomial_sums[:, : structure.n_components]
@@ -262,6 +258,6 @@ def complete_moments(posterior, monomial_sums):
     if structure.shares_precision:
         second = second.sum(axis=1, keepdims=True)
     if not structure.has_scales:
-        return posterior.with_prior(Moments(monomial_sums[..., 0], first, second))
+        return Moments(monomial_sums[..., 0], first, second)
     counts = monomial_sums[..., structure.n_polynomials]
-    return posterior.with_prior(Moments(counts, first, second, scale_sums[..., 0], further[..., 1]))
+    return Moments(counts, first, second, scale_sums[..., 0], further[..., 1])

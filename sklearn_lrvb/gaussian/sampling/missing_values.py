@@ -73,10 +73,10 @@ class MissingValuesUnderDraws(ABC):
         )
         self._scaled_means = draws.scaled_means.swapaxes(0, 1)  # (K, d, P)
         self.n_missing = self._missing.by_row(self._directions.n_missing)
-        # reg_covar times the diagonal of the draws' precisions, (S, d, P).
-        maps = self._structure.composed(self._structure.transposed(draws.factors), posterior.whiteners)
-        squares = np.square(maps).sum(axis=-2) if self._structure.is_matrix else np.square(maps)
-        noise = posterior.reg_covar * squares.swapaxes(0, 1)
+        # The noise's variances times the diagonal of the draws' precisions, (S, d, P).
+        maps = self._structure.composed(self._structure.transposed(draws.factors), posterior.noise_maps)
+        noise = np.square(maps).sum(axis=-2) if self._structure.is_matrix else np.square(maps)
+        noise = noise.swapaxes(0, 1)
         self._noise = np.broadcast_to(noise, (*noise.shape[:2], self._structure.n_features))
 
     def add_log_densities(self, log_densities):

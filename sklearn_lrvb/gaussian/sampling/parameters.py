@@ -22,12 +22,14 @@ from sklearn_lrvb.distributions.special_functions import log_gamma_draws
 from sklearn_lrvb.gaussian.answers.targets import TARGETS, FunctionOfCovariances
 from sklearn_lrvb.gaussian.posterior.tails import log_prior_of, log_rise
 from sklearn_lrvb.gaussian.sampling.copula import ParameterDraws
-from sklearn_lrvb.gaussian.sampling.likelihood import GaussianLikelihood, complete_moments
+from sklearn_lrvb.gaussian.sampling.hyperparameters import HyperparametersOfDraws, without_rows
+from sklearn_lrvb.gaussian.sampling.likelihood import GaussianLikelihood, moments_of_sums
 from sklearn_lrvb.sampling.draws import DrawnParameters
 from sklearn_lrvb.sampling.likelihood import log_likelihood
 
 _LOG_2_PI = math.log(2.0 * math.pi)
 _STEP = 1e-5  # Of the logarithm of a hyperparameter, for a difference quotient.
+_SEEDS = 0, 1  # Of the random numbers by which hyperparameters are drawn given the other parameters.
 
 # Standard deviations of proposed steps of log nu. Every proposal has one between them, at random: the
 # posterior's is one of a few hundredths with many rows of heavy tails, and near one with few or normal rows.
@@ -42,11 +44,15 @@ class GaussianParameters(DrawnParameters):
     posterior : VariationalPosterior, in whose whitened coordinates the draws are
     origin : (P,), from where the posterior's positions are measured
     draws : ParameterDraws
+    components : bool (K,), default=None
+        Of which means and precisions have a density, those of the others being drawn from their prior given
+        these; by default all.
     """
 
-    def __init__(self, posterior, origin, draws):
+    def __init__(self, posterior, origin, draws, components=None):
         super().__init__(posterior, origin, draws)
         self._structure = posterior.structure
+        self._components = np.ones(posterior.n_components, bool) if components is None else components
         self._entry_axes = tuple(range(-self._structure.identity.ndim, 0))  # Of a statistic or a map.
 
     @staticmethod
@@ -122,6 +128,18 @@ class GaussianParameters(DrawnParameters):
         """nu, in the shape of the attribute."""
         return np.exp(self.log_tails)
 
+    @cached_property
+    def mean_precision_prior(self):
+        """b0, drawn from its distribution given the other parameters, by the same random numbers: (n,)."""
+        return self._hyperparameters.drawn_mean_precisions(np.random.default_rng(_SEEDS[0]))
+
+    @cached_property
+    def covariance_prior(self):
+        """C0, drawn likewise, in the shape of the attribute."""
+        roots = self._hyperparameters.drawn_covariance_roots(np.random.default_rng(_SEEDS[1]))
+        covariances = self._structure.from_entries(self._structure.entries(self._structure.gram(roots)))
+        return covariances.reshape(len(roots), *self._structure.prior_shape)
+
     def _squared(self, factors):
         """The matrices L L' of factors L, exactly symmetric: (n, S, ...) -> (n, *shape of the attribute)."""
         structure = self._structure
@@ -131,7 +149,8 @@ class GaussianParameters(DrawnParameters):
     def reported(self):
         """Draws in the shapes of the estimator's attributes, by target: dict of ndarray.
 
-        Covariances are left out where known degrees of freedom are at most two, so that none is finite.
+        Covariances are left out where known degrees of freedom are at most two, so that none is finite. So
+        are learned hyperparameters, as draws of estimates have none.
         """
         structure, names = self._structure, ["weights", "means", "precisions"]
         tails = self.posterior.tails
@@ -146,9 +165,11 @@ class GaussianParameters(DrawnParameters):
             function = TARGETS[target](self.posterior, self.origin)
             return function.of_flat(self.flat(function.source.name))
         values = self.log_shares if target == "log_weights" else getattr(self, target)
+        structure = self._structure
+        if target == "covariance_prior":
+            return structure.entries(values.reshape(len(values), *structure.identity.shape))
         if target not in ("precisions", "covariances", "scales"):
             return values.reshape(len(values), -1)
-        structure = self._structure
         return structure.unique_entries(structure.by_group(values))
 
     def require_moments(self, target, values):
@@ -171,7 +192,8 @@ class GaussianParameters(DrawnParameters):
         Entries where L is zero have no meaning.
         """
         posterior, draws, structure = self.posterior, self.draws, self._structure
-        prior, moments = posterior.prior, complete_moments(posterior, sums)
+        prior, hyperparameters = posterior.prior, self._hyperparameters.expected()
+        moments = hyperparameters.completed(moments_of_sums(posterior, sums))
         counts = moments.counts[:, : structure.n_components]
         # kappa, the exponent of |L|: that of the rows, and that of the prior with what a density in u adds.
         exponents = structure.power * structure.layout.per_group(counts)
@@ -183,8 +205,10 @@ class GaussianParameters(DrawnParameters):
         by_factor -= structure.composed(moments.second, draws.factors)
         structure.diagonal(by_factor)[...] += exponents[..., None] / structure.diagonal(draws.factors)
         by_scaled_mean = structure.transformed(structure.transposed(draws.factors), moments.first)
-        mean_precision = prior.mean_precision + moments.mean_counts(structure.n_components)
-        by_scaled_mean -= mean_precision[..., None] * draws.scaled_means
+        mean_precision = (
+            hyperparameters.mean_precision + moments.mean_counts(structure.n_components)[..., None]
+        )
+        by_scaled_mean -= mean_precision * draws.scaled_means
         by_log_tail = draws.log_tails
         if structure.n_tails:
             nu = self.degrees_of_freedom
@@ -215,25 +239,27 @@ class GaussianParameters(DrawnParameters):
             n_means = structure.layout.per_group(np.ones(n_components))
             change = 0.5 * n_means * (frame_determinants - log_determinants)
             return log_density + change.sum(axis=1) + log_derivative_of_precisions(posterior)
-        # The means given the precisions, as a density of u.
-        prior_means = structure.transformed(
-            structure.transposed(draws.factors), posterior.whitened_prior_mean
-        )
-        squares = np.square(draws.scaled_means - prior_means).sum(axis=(1, 2))
-        constant = 0.5 * n_components * structure.n_features * (math.log(prior.mean_precision) - _LOG_2_PI)
-        log_density += constant - 0.5 * prior.mean_precision * squares
-        scatter = structure.gram(posterior.whitened_prior_root)
-        by_group = structure.wisharts.log_density(
-            prior.degrees_of_freedom,
-            (structure.log_determinants(prior.covariance_cholesky) - frame_determinants) / structure.power,
-            log_determinants,
-            (structure.gram(draws.factors) * scatter).sum(axis=self._entry_axes),
-        )
-        return log_density + by_group.sum(axis=1)
+        return log_density + self._hyperparameters.log_density()
+
+    @cached_property
+    def _hyperparameters(self):
+        """Those of the prior, given the draws: HyperparametersOfDraws."""
+        return HyperparametersOfDraws(self.posterior, self.draws, self._components)
+
+    def completed(self, generator):
+        given = ~without_rows(self.posterior)
+        if given.all():
+            return self
+        hyperparameters = HyperparametersOfDraws(self.posterior, self.draws, given)
+        draws = hyperparameters.with_other_components(generator)
+        return GaussianParameters(self.posterior, self.origin, draws, given)
 
     def prior_slopes(self):
-        """Derivatives of the log prior density in the logarithms of the prior's hyperparameters: (n, 4)."""
-        prior, factor = self.posterior.prior, np.exp(_STEP)
+        """Derivatives of the log prior density in the logarithms of the prior's hyperparameters: (n, 4).
+
+        Of learned ones it is the expectation that changes.
+        """
+        prior, learned, factor = self.posterior.prior, self.posterior.prior.learned, np.exp(_STEP)
         weights = prior.weights.with_concentration(factor * prior.weights.prior_concentration)
         changed = [
             replace(prior, weights=weights),
@@ -241,6 +267,10 @@ class GaussianParameters(DrawnParameters):
             replace(prior, degrees_of_freedom=factor * prior.degrees_of_freedom),
             replace(prior, covariance=factor * prior.covariance),
         ]
+        if learned is not None and learned.shape:
+            changed[1] = replace(prior, learned=replace(learned, rate=learned.rate / factor))
+        if learned is not None and learned.freedom:
+            changed[3] = replace(prior, learned=replace(learned, covariance=factor * learned.covariance))
         posteriors = [replace(self.posterior, prior=changed_prior) for changed_prior in changed]
         log_priors = [GaussianParameters(each, self.origin, self.draws).log_prior() for each in posteriors]
         return (np.transpose(log_priors) - self.log_prior()[:, None]) / _STEP
@@ -250,17 +280,20 @@ class GaussianParameters(DrawnParameters):
     def given_sums(self, sums, generator):
         """Draws given sums over the rows with each label and their scales; log nu stays."""
         structure, prior = self._structure, self.posterior.prior
-        moments = complete_moments(self.posterior, sums)
+        hyperparameters = self._hyperparameters.drawn(generator)
+        moments = hyperparameters.completed(moments_of_sums(self.posterior, sums))
         log_gammas = log_gamma_draws(np.stack(prior.weights.sticks(moments.counts)), generator)
         log_stick, log_rest = log_gammas - np.logaddexp(*log_gammas)
         counts = moments.counts[:, : structure.n_components]
-        mean_precision = prior.mean_precision + moments.mean_counts(structure.n_components)
-        means = moments.first / mean_precision[..., None]
+        mean_precision = (
+            hyperparameters.mean_precision + moments.mean_counts(structure.n_components)[..., None]
+        )
+        means = moments.first / mean_precision
         scatter = moments.second - structure.outer_products(moments.first, means)
         freedom = prior.degrees_of_freedom + structure.power * structure.layout.per_group(counts)
         factors = structure.random_factors_type.wishart(generator, freedom, scatter)
         scaled_means = structure.transformed(structure.transposed(factors), means)
-        scaled_means += generator.standard_normal(means.shape) / np.sqrt(mean_precision)[..., None]
+        scaled_means += generator.standard_normal(means.shape) / np.sqrt(mean_precision)
         draws = ParameterDraws(log_stick, log_rest, factors, scaled_means, self.draws.log_tails)
         return draws, moments.counts
 

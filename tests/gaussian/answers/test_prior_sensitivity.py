@@ -33,7 +33,7 @@ from sklearn_lrvb.answers.prior_sensitivity import prior_changes, prior_reading
 from sklearn_lrvb.gaussian.answers.prior_sensitivity import DIRECTIONS
 from sklearn_lrvb.gaussian.answers.targets import PARAMETERS
 
-CONJUGATE = [model for model in few_of(MODELS) if model["prior"] == "conjugate"]
+CONJUGATE = [model for model in few_of(MODELS) if model["prior"] == "fixed"]
 catalogue = pytest.mark.parametrize("model", CONJUGATE, ids=model_id)
 every_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 every_weight_prior = pytest.mark.parametrize("weights", WEIGHT_PRIORS)
@@ -345,7 +345,7 @@ def test_a_reading_is_not_about_components_without_rows():
 
 def test_a_flat_prior_has_no_hyperparameters():
     estimator = mixture({"prior": "flat"}).fit(X)
-    with pytest.raises(ValueError, match=r"undefined for prior='flat'. Refit with prior='conjugate'"):
+    with pytest.raises(ValueError, match=r"undefined for prior='flat'. Refit with prior='learned'"):
         estimator.prior_sensitivity()
 
 

@@ -25,8 +25,10 @@ X = overlapping()
 def flat_influence(model, estimator, target):
     """d E[target] / d w_n of unique entries, (n, d)."""
     influence = estimator.influence(X, target=target, perturb="weight")
-    if target in ("precisions", "covariances", "scales"):
+    if target in ("precisions", "covariances", "scales", "covariance_prior"):
         return np.stack([unique(model, one) for one in influence])
+    if target == "covariance_prior" and influence.ndim == 3:
+        return influence[:, *np.triu_indices(2)]
     return influence.reshape(len(X), -1)
 
 

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 from catalogue import (
+    COVARIANCE_TYPES,
     MODELS,
     MOST_MODELS,
     dense,
@@ -40,6 +41,7 @@ from sklearn_lrvb.gaussian.answers.targets import (
     GaussianTargets,
 )
 from sklearn_lrvb.gaussian.information.observed_information import GaussianInformation
+from sklearn_lrvb.gaussian.posterior.learned_prior import LearnedInformation
 
 catalogue = pytest.mark.parametrize("model", MOST_MODELS, ids=model_id)
 some_models = pytest.mark.parametrize("model", MODELS[::7], ids=model_id)
@@ -124,9 +126,15 @@ def test_response_is_the_derivative_of_the_value(model):
     complete = covariance_of_coefficients(GaussianInformation(posterior).complete)
     h = 1e-4
     for statistics in np.random.default_rng(0).normal(size=(3, len(complete))):
-        more, less = (posterior.after_step(sign * h * statistics) for sign in (1, -1))
         coefficients = complete @ statistics
+        if posterior.structure.parts.learns_mean_precision:  # A function of the state: it follows the others.
+            learned, b0 = LearnedInformation(posterior), posterior.coefficient_blocks["mean_precision"]
+            coefficients[b0] = learned.source @ coefficients / learned.of_mean_precision
+            statistics = np.linalg.solve(complete, coefficients)
+        more, less = (posterior.after_step(sign * h * statistics) for sign in (1, -1))
         for target in made:
+            if target.block == "mean_precision":  # A posterior holds the optimal one, wherever it moves.
+                continue
             ends = [type(target)(moved, target.origin).flat_value() for moved in (more, less)]
             expected = (ends[0] - ends[1]) / (2 * h)
             np.testing.assert_allclose(
@@ -184,7 +192,8 @@ def test_covariance_is_that_of_the_jacobian_plus_the_excess(model):
         for j, second in enumerate(chosen):
             excess = first.excess_with(second)
             if np.any(excess):
-                assert first.block == second.block != "quadratic"
+                assert first.block == second.block
+                assert first.block != "quadratic" or first.name == second.name == "covariance_prior"
                 expected[stops[i] : stops[i + 1], stops[j] : stops[j + 1]] += excess
     found = covariance(chosen, joint_coordinates(chosen), information)
     sd = np.sqrt(np.diag(expected))
@@ -268,9 +277,31 @@ def entry_named(model, attribute, label):
     return matrices[component, row, column]
 
 
+def of_components(estimator):
+    """The targets of a fit that are not learned hyperparameters."""
+    return [target for target in at_fit(estimator, with_new=False)[0] if not target.name.endswith("_prior")]
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_learned_hyperparameters_have_the_labels_and_counts_of_none(covariance_type):
+    made, posterior = at_fit(fitted({"covariance_type": covariance_type}), with_new=False)
+    for target in made[-2:]:
+        values, labels = target.flat_value(), target.labels(NAMES)
+        assert {label.partition("[")[0] for label in labels} == {target.name}
+        assert len(set(labels)) == len(values) == target.size
+        np.testing.assert_allclose(target.counts(), posterior.counts.sum(), rtol=1e-15)
+        for label, value, is_variance in zip(labels, values, target.on_diagonal(), strict=True):
+            named = [NAMES.index(part) for part in label.partition("[")[2].rstrip("]").split(",") if part]
+            place = 2 * tuple(named) if np.ndim(target.value()) == 2 and len(named) == 1 else tuple(named)
+            assert np.asarray(target.value())[place] == value
+            assert is_variance == (len(set(named)) <= 1)
+            row, column = (2 * named)[:2] or (0, 0)
+            assert labels[target.flat_index(0, row, column)] == label
+
+
 @catalogue
 def test_labels_say_where_entries_are(model):
-    for target in at_fit(fitted(model), with_new=False)[0]:
+    for target in of_components(fitted(model)):
         labels = target.labels(NAMES)
         assert len(set(labels)) == len(labels) == target.size
         expected = "sd" if target.name == "standard_deviations" else target.name[:-1]
@@ -285,7 +316,7 @@ def test_labels_say_where_entries_are(model):
 @catalogue
 def test_entries_are_found_by_component_and_features(model):
     has_pairs = type_of(model).is_matrix
-    for target in at_fit(fitted(model), with_new=False)[0]:
+    for target in of_components(fitted(model)):
         labels = target.labels(NAMES)
         found = set()
         for component in range(2):
@@ -309,7 +340,7 @@ def test_entries_are_found_by_component_and_features(model):
 
 @catalogue
 def test_entries_on_a_diagonal_are_of_one_feature(model):
-    for target in at_fit(fitted(model), with_new=False)[0]:
+    for target in of_components(fitted(model)):
         subscripts = [LABEL.fullmatch(label).group(2).split(",") for label in target.labels(NAMES)]
         features = [[part for part in parts if part in NAMES] for parts in subscripts]
         expected = [len(set(own)) <= 1 for own in features]
@@ -319,8 +350,8 @@ def test_entries_on_a_diagonal_are_of_one_feature(model):
 @catalogue
 def test_counts_are_those_of_the_components_in_the_labels(model):
     estimator = fitted(model)
-    made, posterior = at_fit(estimator, with_new=False)
-    for target in made:
+    posterior = posterior_of(estimator)
+    for target in of_components(estimator):
         first = [LABEL.fullmatch(label).group(2).split(",")[0] for label in target.labels(NAMES)]
         counts = {"noise": posterior.label_counts[-1]} | {str(k): n for k, n in enumerate(posterior.counts)}
         expected = [counts.get(part, posterior.counts.sum()) for part in first]
@@ -352,9 +383,14 @@ def test_theta_has_one_order(model):
     names = [target.name for target in theta]
     assert tuple(names) == PARAMETERS + ("log_tails",) * ("log_tails" in targets_of(estimator))
     coordinates = np.concatenate([target.coordinates() for target in theta])
-    structure = posterior_of(estimator).structure
-    others = structure.layout.blocks["scale"]  # Coefficients that belong to no parameter.
-    np.testing.assert_array_equal(coordinates, np.delete(np.arange(structure.layout.n_coefficients), others))
+    layout = posterior_of(estimator).structure.layout
+    all_coordinates, blocks = np.arange(layout.n_coefficients), layout.blocks
+    others = [*all_coordinates[blocks["scale"]], *all_coordinates[blocks["mean_precision"]]]
+    # Coefficients of scales belong to no parameter, and that of a learned b0 to the weights.
+    expected = np.insert(
+        np.delete(all_coordinates, others), layout.n_labels, all_coordinates[blocks["mean_precision"]]
+    )
+    np.testing.assert_array_equal(coordinates, expected)
     labels = [label for target in theta for label in target.labels(NAMES)]
     np.testing.assert_array_equal(estimator.posterior_names_, labels)
     means = np.concatenate([target.flat_value() for target in theta])
@@ -463,7 +499,7 @@ def test_standard_deviations_have_influence(model, perturb):
     np.testing.assert_allclose(found.reshape(expected.shape), expected, atol=1e-11)
 
 
-@pytest.mark.parametrize("model", [model for model in MODELS[::5] if model["prior"] == "conjugate"])
+@pytest.mark.parametrize("model", [model for model in MODELS[::5] if model["prior"] != "flat"])
 def test_standard_deviations_have_prior_sensitivity_and_a_summary(model):
     estimator = fresh(model)
     deviations, squares, on_diagonal = deviations_by_hand(model, estimator)

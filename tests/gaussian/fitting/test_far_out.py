@@ -133,10 +133,11 @@ def test_many_columns_are_told_of_the_prior():
     X[:150, :5] += 5.0
     of_two = {**SETTINGS, "n_components": 2, "covariance_type": "diag"}
     with pytest.raises(ValueError, match=r"All rows are noise.*\(c\).*pass.*covariance_prior=X\.shape\[1\]"):
-        LRVBGaussianMixture(**{**of_two, "noise": -340.0}).fit(X)
+        LRVBGaussianMixture(**{**of_two, "noise": -340.0}, prior="fixed").fit(X)
     prior = X.shape[1] * X.var(axis=0)
-    mixture = LRVBGaussianMixture(**of_two, covariance_prior=prior).fit(X)
-    np.testing.assert_allclose([*mixture.weights_, mixture.noise_weight_], [0.5, 0.5, 0.0], atol=0.01)
+    for given in ({"prior": "fixed", "covariance_prior": prior}, {"prior": "learned"}):
+        mixture = LRVBGaussianMixture(**of_two, **given).fit(X)
+        np.testing.assert_allclose([*mixture.weights_, mixture.noise_weight_], [0.5, 0.5, 0.0], atol=0.01)
 
 
 @pytest.mark.parametrize("is_weighted", [False, True])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from catalogue import (
     COVARIANCE_TYPES,
+    WITH_LEARNED_PRIOR,
     WITH_NOISE,
     WITHOUT_NOISE,
     few_of,
@@ -24,7 +25,9 @@ from sklearn_lrvb.mixture.model import DegenerateComponentError
 from sklearn_lrvb.mixture.moves import Moves
 from sklearn_lrvb.mixture.search import RowsOfComponents, Search, splits
 
-PROPER = [model for model in (*half_of(WITHOUT_NOISE), *WITH_NOISE) if model["prior"] == "conjugate"]
+PROPER = [
+    model for model in (*half_of(WITHOUT_NOISE), *WITH_LEARNED_PRIOR, *WITH_NOISE) if model["prior"] != "flat"
+]
 catalogue = pytest.mark.parametrize("model", PROPER, ids=model_id)
 # The components that four blobs start in, and how many components there are.
 JOINED = {
@@ -117,7 +120,7 @@ def test_the_search_parts_what_a_start_had_joined(model, joined):
     [
         (covariance_type, *sample)
         for i, covariance_type in enumerate(COVARIANCE_TYPES)
-        for sample in (((10**6, 0.01), (190, 0.2)), ((10**6, 0.2), (190, 0.0)))[i % 2]
+        for sample in (((10**6, 0.01), (170, 0.2)), ((10**6, 0.2), (170, 0.0)))[i % 2]
     ],
 )
 def test_the_search_parts_clusters_of_rows_with_missing_values_and_of_a_sample(
@@ -152,8 +155,9 @@ def test_a_swap_gains_what_it_promises(model, weighted):
     start = e_step(rows, Moves().in_order(fit.next_posterior)).lower_bound
     gained = e_step(rows, Moves().in_order(move.posterior)).lower_bound - start
     assert gained > promised - 1e-3
-    # rows that may be noise are never certain
-    assert gained < promised + (0.1 if model.get("noise") else 1e-3)
+    # rows that may be noise are never certain, and what is learned of the prior gains more
+    if model["prior"] == "fixed":
+        assert gained < promised + (0.1 if model.get("noise") else 1e-3)
 
 
 @pytest.mark.slow

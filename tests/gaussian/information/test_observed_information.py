@@ -17,6 +17,7 @@ from catalogue import (
     complete_rows,
     covariance_by,
     dense,
+    expected_covariance,
     few_of,
     fitted,
     formed_information,
@@ -92,7 +93,9 @@ def test_with_noise_it_is_that_of_independent_refits(model):
     X = overlapping(60)
     estimator = mixture(model, noise=-5.0).fit(X)
     alpha = estimator.weight_concentration_prior_
-    reference = RobustReference.like(estimator, X, noise=-5.0, noise_prior=(alpha, 2 * alpha))
+    reference = RobustReference.like(
+        estimator, X, covariance=expected_covariance(estimator), noise=-5.0, noise_prior=(alpha, 2 * alpha)
+    )
     fit = reference.fit(estimator.predict_proba(X))
     order = np.append(np.delete(np.arange(reference.size), 2), 2)  # there the weight of noise comes last
     expected = np.empty((reference.size, reference.size))
@@ -187,7 +190,7 @@ def test_covariances_and_weights_follow_by_the_delta_method(model):
 
 @pytest.mark.parametrize(
     "model",
-    [model for model in MOST_MODELS if model["prior"] == "conjugate" and not model["reg_covar"]],
+    [model for model in MOST_MODELS if model["prior"] != "flat" and not model["reg_covar"]],
     ids=model_id,
 )
 def test_covariance_with_the_precisions_is_the_response_to_the_covariance_prior(model):
@@ -247,13 +250,17 @@ def ways(posterior):
 
 
 def missing_by_definition(posterior, rows, responsibilities):
-    """sum_n w_n [(r_k delta_kl - r_k r_l) h_k h_l'], row by row, (D, D)."""
+    """sum_n w_n [(r_k delta_kl - r_k r_l) h_k h_l'], row by row, (D, D).
+
+    No row has a feature for a hyperparameter that is learned, the last coefficient.
+    """
     structure = posterior.structure
     whiteners = structure.dense(posterior.whiteners)
     n_components, n_features = posterior.centred_means.shape
     n_quadratic = len(quadratic_features(structure, np.ones(n_features), 0))
     is_shared = structure.shares_precision
     size = n_components * (1 + n_features) + (1 if is_shared else n_components) * n_quadratic
+    size += posterior.prior.learned is not None
     missing = np.zeros((size, size))
     block = rows.block(slice(0, rows.n_samples))
     for x, r, weight in zip(block.rows.T, responsibilities, block.counts, strict=True):
@@ -374,13 +381,13 @@ def test_components_far_apart_lose_nothing_to_common_coordinates():
 def test_pairs_far_from_others_lose_nothing_to_a_shared_precision():
     centers = np.array([[0.0, 0.0], [1.5, 0.0], [3e4, 0.0], [3e4, 1.5]])
     X = (np.random.default_rng(0).normal(size=(100, 4, 2)) + centers).reshape(-1, 2)
-    model = {"covariance_type": "tied", "init_params": np.tile(np.eye(4), (100, 1))}
+    model = {"covariance_type": "tied", "prior": "fixed", "init_params": np.tile(np.eye(4), (100, 1))}
     estimator = mixture(model, 4, solver="coordinate_ascent", tol=1e9).fit(X)
     posterior = posterior_of(estimator)
     rows = rows_of(estimator, X)
     responsibilities = expect(OwnCoordinates(posterior), rows.block(slice(0, 400))).responsibilities
-    T = GaussianInformation(posterior).complete.times_root_transposed(np.eye(20 - 5))
     missing = missing_by_definition(posterior, rows, responsibilities.T)
+    T = GaussianInformation(posterior).complete.times_root_transposed(np.eye(len(missing)))
     assert (
         np.abs(
             T @ (missing_information(rows, posterior, (from_monomials, from_own_coordinates)) - missing) @ T.T
@@ -473,6 +480,12 @@ def test_matrix_free_covariances_need_the_training_rows(monkeypatch):
         twin.get_posterior_covariance(target="means", X=X + 0.01, method="lrvb")
 
 
+def test_a_learned_prior_has_no_dual_solver():
+    estimator = mixture({}).fit(overlapping())
+    with pytest.raises(ValueError, match=r"prior='learned' has no dual solver.*Use solver='primal' or"):
+        covariance_by("dual", estimator, X=overlapping())
+
+
 @pytest.mark.parametrize("solver", ["primal", "dual", "matrix_free"])
 def test_every_solver_refuses_a_saddle(solver):
     X = np.random.default_rng(0).normal(size=(200, 2))
@@ -519,7 +532,7 @@ def test_many_features_are_for_the_solver_of_few_ambiguous_rows():
     X = rng.normal(size=(600, 200))
     X[:300, 0] += 6.0
     X[300:330, 0] += 3.0
-    prior = {"covariance_prior": 5000 * np.eye(200), "degrees_of_freedom_prior": 5000}
+    prior = {"prior": "fixed", "covariance_prior": 5000 * np.eye(200), "degrees_of_freedom_prior": 5000}
     estimator = mixture({"tol": 1e-3}, **prior).fit(X)
     tracemalloc.start()
     means_std, weights_std = estimator.means_std_, estimator.weights_std_
@@ -555,10 +568,11 @@ def test_influence_in_batches_of_targets_is_the_same(information, monkeypatch):
 
 
 @pytest.mark.parametrize("weights", ["dirichlet_process", "dirichlet_distribution"])
-def test_solvers_agree_where_variances_differ_by_many_orders(weights):
+@pytest.mark.parametrize("prior", ["learned", "fixed"])
+def test_solvers_agree_where_variances_differ_by_many_orders(weights, prior):
     # empty components: log weights with a standard deviation of thousands beside means known to 0.1
     X = overlapping()
-    model = {"weight_concentration_prior": 1e-3, "weight_concentration_prior_type": weights}
+    model = {"weight_concentration_prior": 1e-3, "weight_concentration_prior_type": weights, "prior": prior}
     estimator = mixture({**model, "tol": 1e-6}, 4).fit(X)
     expected = covariance_by("primal", estimator, targets_of(estimator), X=X)
     sd = np.sqrt(np.diag(expected))
@@ -585,7 +599,8 @@ def test_rows_count_that_say_next_to_nothing_of_one_of_their_components(
         X[::7, 1] = np.nan
     weights = np.where(np.arange(len(X)) < n_rows, 1e10, 1.0)
     responsibilities = np.eye(2)[np.where(weights > 1.0, first, 1 - first)]
-    estimator = mixture({"covariance_type": "full"}, 2, init_params=responsibilities, max_iter=300)
+    model = {"covariance_type": "full", "prior": "fixed" if solver == "dual" else "learned"}
+    estimator = mixture(model, 2, init_params=responsibilities, max_iter=300)
     estimator.fit(X, sample_weight=weights)
     asked = {"target": ["means", "precisions"], "X": X, "sample_weight": weights}
     found, expected = (covariance_by(name, estimator, **asked) for name in (solver, "matrix_free"))
@@ -665,7 +680,7 @@ def test_determinants_of_rows_with_missing_values_are_the_same_by_columns_and_by
     X = overlapping(60)
     X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
     X = X[~np.isnan(X).all(axis=1)]
-    estimator = mixture({"covariance_type": covariance_type}).fit(X)
+    estimator = mixture({"covariance_type": covariance_type, "prior": "fixed"}).fit(X)
     rows, posterior = rows_of(estimator, X), posterior_of(estimator)
     by_matrix, by_columns = (
         GaussianInformation(posterior).observed(rows, e_step(rows, posterior), solver=solver).log_determinant

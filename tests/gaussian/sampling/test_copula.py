@@ -141,7 +141,8 @@ def few_rows(n_samples=12):
 @pytest.mark.parametrize("covariance_type", ["full", "tied"])
 def test_matrices_of_one_component_are_wishart(covariance_type):
     # no information is missing, and with 12 rows nothing is nearly normal
-    estimator = mixture({"covariance_type": covariance_type}, n_components=1).fit(few_rows())
+    model = {"covariance_type": covariance_type, "prior": "fixed"}
+    estimator = mixture(model, n_components=1).fit(few_rows())
     draws = estimator.sample_posterior(n_draws=4000, random_state=6, method="lrvb")["precisions"].reshape(
         4000, 3, 3
     )
@@ -157,7 +158,7 @@ def test_matrices_of_one_component_are_wishart(covariance_type):
 @pytest.mark.parametrize("factorization", ["joint", "independent"])
 @pytest.mark.parametrize("covariance_type", ["diag", "spherical"])
 def test_scales_of_one_component_are_gamma(covariance_type, factorization):
-    model = {"covariance_type": covariance_type, "factorization": factorization}
+    model = {"covariance_type": covariance_type, "prior": "fixed", "factorization": factorization}
     estimator = mixture(model, n_components=1).fit(few_rows())
     draws = estimator.sample_posterior(n_draws=4000, random_state=7, method="lrvb")["precisions"]
     c = estimator.degrees_of_freedom_prior_ + 12 * TYPES[covariance_type].power(3)
@@ -168,11 +169,12 @@ def test_scales_of_one_component_are_gamma(covariance_type, factorization):
 @pytest.mark.slow
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_means_of_few_rows_have_the_excess_of_students_t(covariance_type):
-    estimator = mixture({"covariance_type": covariance_type}, n_components=1).fit(few_rows(5))
+    model = {"covariance_type": covariance_type, "prior": "fixed"}
+    estimator = mixture(model, n_components=1).fit(few_rows(5))
     means = estimator.sample_posterior(n_draws=20_000, random_state=8, method="lrvb")["means"][:, 0]
     covariance = estimator.get_posterior_covariance(target="means", method="lrvb")
     assert_moments(means, estimator.means_[0], covariance)
-    without = mixture({"covariance_type": covariance_type, "factorization": "independent"}, n_components=1)
+    without = mixture({**model, "factorization": "independent"}, n_components=1)
     normal = without.fit(few_rows(5)).get_posterior_covariance(target="means", method="lrvb")
     assert np.all(np.diag(covariance) > 1.1 * np.diag(normal))  # to be seen
 

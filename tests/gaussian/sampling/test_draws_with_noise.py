@@ -44,7 +44,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:noise=.*above the log density:Us
 NOISY = [
     {
         "covariance_type": covariance_type,
-        "prior": "conjugate",
+        "prior": "fixed",
         "factorization": "joint",
         "weight_concentration_prior_type": weights,
         "reg_covar": 0.05 * ((i + j) % 2),

@@ -1,0 +1,156 @@
+"""A plain Gibbs sampler of a Gaussian mixture that learns b0 and C0, many chains at once.
+
+It is written from the model alone (`learned_prior.py`), and draws in turn weights, means and precisions; b0
+and C0; and labels. Arrays have the chains (C) as their first axis. Means are measured from the prior's.
+"""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from covariance_types import CovarianceType
+
+
+@dataclass(frozen=True)
+class Model:
+    """The model: rows, and everything that is given.
+
+    `covariance` is S, in the shape of one precision, and `known_noise` the variances (P,) of known noise.
+    """
+
+    X: np.ndarray
+    n_components: int
+    covariance_type: CovarianceType
+    sticks: bool
+    concentration: float
+    mean_prior: np.ndarray
+    degrees_of_freedom: float
+    covariance: np.ndarray
+    known_noise: np.ndarray
+
+    @property
+    def n_features(self):
+        return self.X.shape[1]
+
+    @property
+    def block_size(self):
+        return self.covariance_type.block_size(self.n_features)
+
+    @property
+    def expected_scale(self):
+        """C0 = nu0 S, (1, blocks of a group, d, d)."""
+        return self.degrees_of_freedom * self.covariance.reshape(1, -1, self.block_size, self.block_size)
+
+    @property
+    def inverse_scale(self):
+        """A = (g/nu0) S^-1 with g = d, in the same shape."""
+        return self.block_size * np.linalg.inv(self.expected_scale)
+
+    def matrices(self, blocks):
+        """Every component's precision from all Wishart blocks: (C, B, d, d) -> (C, K, P, P)."""
+        n_chains, n_features = len(blocks), self.n_features
+        if self.covariance_type.is_matrix:
+            found = blocks
+        else:
+            values = blocks.reshape(n_chains, -1, self.covariance_type.n_blocks(n_features))
+            found = values[..., None] * np.eye(n_features)
+        return np.broadcast_to(found, (n_chains, self.n_components, n_features, n_features))
+
+    def per_group(self, blocks):
+        """Wishart blocks by precision group: (C, B, d, d) -> (C, S, blocks of a group, d, d)."""
+        n_blocks = self.covariance_type.n_blocks(self.n_features)
+        return blocks.reshape(len(blocks), -1, n_blocks, *blocks.shape[2:])
+
+
+def random_wisharts(rng, degrees_of_freedom, inverse_scale):
+    """Wishart matrices, or gamma variables: (C, B) or a number, (C, B, d, d) -> (C, B, d, d)."""
+    size = inverse_scale.shape[-1]
+    triangle = np.tril(rng.standard_normal(inverse_scale.shape), -1)
+    freedom = np.broadcast_to(degrees_of_freedom, inverse_scale.shape[:-2])[..., None] - np.arange(size)
+    np.einsum("cbii->cbi", triangle)[...] = np.sqrt(rng.chisquare(freedom))
+    root = np.linalg.inv(np.linalg.cholesky(inverse_scale)).swapaxes(-1, -2) @ triangle
+    return root @ root.swapaxes(-1, -2)
+
+
+def random_weights(rng, model, counts):
+    """log weights given the counts of the components, (C, K)."""
+    if not model.sticks:
+        return np.log(np.maximum(rng.standard_gamma(model.concentration + counts), 1e-300))
+    later = counts[:, ::-1].cumsum(axis=1)[:, ::-1] - counts
+    sticks = np.clip(rng.beta(1.0 + counts, model.concentration + later), 1e-300, 1.0 - 1e-16)
+    rests = np.cumsum(np.log1p(-sticks), axis=1)
+    return np.log(sticks) + rests - np.log1p(-sticks)
+
+
+def random_parameters(rng, model, assigned, b0, C0):
+    """log weights, means from m0 and Wishart blocks, given indicators (C, N, K), b0 (C,), C0 (C, ., d, d)."""
+    X, counts = model.X - model.mean_prior, assigned.sum(axis=1)
+    tau = b0[:, None] + counts
+    centres = np.einsum("cnk,np->ckp", assigned, X) / tau[..., None]
+    scatter = np.einsum("cnk,np,nq->ckpq", assigned, X, X, optimize=True)
+    scatter -= np.einsum("ck,ckp,ckq->ckpq", tau, centres, centres)
+    scatter += counts[..., None, None] * np.diag(model.known_noise)
+    own_counts, own_scatter = model.covariance_type.blocks_of(counts, scatter)
+    inverse_scale = own_scatter + np.tile(C0, (1, own_scatter.shape[1] // C0.shape[1], 1, 1))
+    blocks = random_wisharts(rng, model.degrees_of_freedom + own_counts, inverse_scale)
+    roots = np.linalg.cholesky(tau[..., None, None] * model.matrices(blocks))
+    noise = rng.standard_normal(centres.shape)[..., None]
+    means = centres + np.linalg.solve(roots.swapaxes(-1, -2), noise)[..., 0]
+    return random_weights(rng, model, counts), means, blocks
+
+
+def random_hyperparameters(rng, model, means, blocks):
+    """b0 (C,) and C0 (C, ., d, d) given means from m0 and precisions."""
+    n_means, half = means[0].size, 0.5 * model.n_features
+    squares = np.einsum("ckp,ckpq,ckq->c", means, model.matrices(blocks), means)
+    b0 = rng.standard_gamma(half + 0.5 * n_means, len(means)) / (half + 0.5 * squares)
+    by_group = model.per_group(blocks)
+    freedom = model.block_size + by_group.shape[1] * model.degrees_of_freedom
+    return b0, random_wisharts(rng, freedom, model.inverse_scale + by_group.sum(axis=1))
+
+
+def random_labels(rng, model, log_weights, means, blocks):
+    """Indicators of the components of the rows, (C, N, K)."""
+    Lambda = model.matrices(blocks)
+    scores = log_weights + 0.5 * np.linalg.slogdet(Lambda)[1]
+    scores -= 0.5 * np.einsum("ckpp,p->ck", Lambda, model.known_noise)
+    gaps = (model.X - model.mean_prior) - means[:, :, None]  # (C, K, N, P)
+    squares = (gaps @ Lambda * gaps).sum(axis=-1)
+    scores = (scores[..., None] - 0.5 * squares).swapaxes(1, 2)
+    return np.eye(model.n_components)[(scores + rng.gumbel(size=scores.shape)).argmax(axis=2)]
+
+
+def sampled(model, labels, n_chains, n_scans, n_warmup, seed=0):
+    """Draws of theta and b0: log weights, means, unique precisions, b0; (n_scans, C, D + 1).
+
+    Every chain starts from the labels (N,), and components are numbered as theirs.
+    """
+    rng, one_of = np.random.default_rng(seed), np.eye(model.n_components)[labels]
+    assigned = np.broadcast_to(one_of, (n_chains, *one_of.shape))
+    b0 = np.ones(n_chains)
+    C0 = np.broadcast_to(model.expected_scale, (n_chains, *model.expected_scale.shape[1:]))
+    draws = []
+    for scan in range(n_warmup + n_scans):
+        parameters = random_parameters(rng, model, assigned, b0, C0)
+        b0, C0 = random_hyperparameters(rng, model, *parameters[1:])
+        assigned = random_labels(rng, model, *parameters)
+        if scan >= n_warmup:
+            draws.append(numbered(model, one_of, assigned, *parameters, b0))
+    return np.array(draws)
+
+
+def numbered(model, one_of, assigned, log_weights, means, blocks, b0):
+    """Parameters of components numbered such that most rows are in that of their first label, (C, D + 1)."""
+    order = list(itertools.permutations(range(model.n_components)))
+    agreement = np.einsum("nk,cnl->ckl", one_of, assigned)
+    shared = np.stack([agreement[:, np.arange(len(one)), one].sum(axis=1) for one in order], axis=1)
+    best = np.array(order)[shared.argmax(axis=1)]  # (C, K)
+    log_weights = np.take_along_axis(log_weights, best, axis=1)
+    log_weights = log_weights - np.logaddexp.reduce(log_weights, axis=1, keepdims=True)
+    means = np.take_along_axis(means, best[..., None], axis=1) + model.mean_prior
+    groups = model.per_group(blocks)
+    if not model.covariance_type.is_shared:
+        groups = np.take_along_axis(groups, best[..., None, None, None], axis=1)
+    rows, columns = np.triu_indices(model.block_size)
+    parts = log_weights, means, groups[..., rows, columns], b0
+    return np.concatenate([np.reshape(part, (len(b0), -1)) for part in parts], axis=1)
