@@ -33,6 +33,25 @@ mixture/e_step.py : mixture/test_e_step.py mixture/test_prediction.py gaussian/e
   relative -= np.einsum("kn,kn...->n...", responsibilities, relative) => relative -= 0.0
   np.cumsum(responsibilities[:-1], axis=0) => np.cumsum(responsibilities[1:], axis=0)
   log_normalizer * block.sample_weight => log_normalizer
+gaussian/posterior/learned_prior.py : test_robust_reference.py estimators/test_learned_prior.py gaussian/answers gaussian/information/test_observed_information.py gaussian/fitting/test_learned_prior_of_empty_components.py estimators/test_heavy_tails.py
+  (shape - b * rate - half * of_shares) / => (shape - b * rate + half * of_shares) /
+  self._own_shape - b * self.intercepts.sum() + explained => self._own_shape - b * self.intercepts.sum()
+  source[blocks["scale"]] = b => source[blocks["scale"]] = 0.0
+  congruences(maps) / (structure.power * self._own_freedom) => congruences(maps) / self._own_freedom
+  0.5 * g * (log_det / structure.power - trace) => 0.5 * g * (log_det - trace)
+  product[of_b0] += self.source @ coefficients => product[of_b0] += 0.0
+  return _MOST_OF_A_CHANGE * change => return 0.0 * change
+  return (g / own) * structure.congruence(maps, gradients) => return structure.congruence(maps, gradients)
+gaussian/fitting/rounding.py : estimators/test_learned_prior.py gaussian/fitting estimators/test_number_of_clusters.py
+  max(_SHARE_OF_ROUNDING * step**2, atom) => _SHARE_OF_ROUNDING * step**2
+  _SHARE_OF_ROUNDING * step**2, atom) => 100.0 * _SHARE_OF_ROUNDING * step**2, atom)
+gaussian/sampling/hyperparameters.py : sampling gaussian/sampling
+  scatter = self._freedom * self._in_coordinates(roots) => scatter = self._in_coordinates(roots)
+  return constant - self._shape * np.log => return constant - 0.5 * self._shape * np.log
+  by_group.sum(axis=1) + of_rows - self => by_group.sum(axis=1) + 0.5 * of_rows - self
+family_mixture/learned_prior.py : latent_class
+  values * self.along(expected) => self.along(expected)
+  slope - self.shape + np.square(values) => slope - self.shape - np.square(values)
 gaussian/posterior/variational_posterior.py : gaussian/posterior gaussian/information/test_observed_information.py mixture/test_ascent.py gaussian/fitting/test_degenerate_fits.py
   first = moments.first + self.prior => first = moments.first - self.prior
   in_q = -log_det_covariances if prior.independent else expected => in_q = expected

@@ -126,6 +126,7 @@ def with_other_prior(refits, name, step):
 NAMES = ("mean_precision_prior", "covariance_prior", "degrees_of_freedom_prior", "mean_prior")
 
 
+@pytest.mark.all_cases
 @models_in_turn(WITH_LEARNED_PRIOR, "name", NAMES)
 def test_sensitivity_to_what_a_learned_prior_expects(model, name):
     estimator = mixture(model).fit(X)

@@ -74,8 +74,15 @@ def flat_influence(model, estimator, row, perturb):
     return np.concatenate(found)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("model", WITH_TAILS + WITH_BOTH, ids=model_id)
+@pytest.mark.all_cases
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(model, marks=() if model["prior"] == "learned" else pytest.mark.slow)
+        for model in WITH_TAILS + WITH_BOTH
+    ],
+    ids=model_id,
+)
 def test_covariance_and_influence_are_those_of_independent_refits(model):
     estimator = mixture(model).fit(X)
     refits, fit = reference(model, estimator, X)
