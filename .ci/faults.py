@@ -59,7 +59,7 @@ gaussian/posterior/variational_posterior.py : gaussian/posterior gaussian/inform
   prior.degrees_of_freedom + structure.power * self.group_counts => prior.degrees_of_freedom + self.group_counts
   variance = 0.25 * self.structure.wisharts => variance = 0.5 * self.structure.wisharts
   varies = np.all(structure => varies = np.any(structure
-gaussian/posterior/mixture_prior.py : gaussian/posterior gaussian/fitting/test_row_span.py gaussian/fitting/test_noise_cost.py
+gaussian/posterior/mixture_prior.py : gaussian/posterior gaussian/fitting/test_row_span.py gaussian/fitting/test_noise_cost.py gaussian/answers/test_influence_functions.py
   return self.prior_variance + self.reg_covar * counts => return self.prior_variance
   wisharts.freedom_of_means if self.independent else 0 => wisharts.freedom_of_means
 mixture/weight_priors.py : mixture/test_weight_priors.py gaussian/answers/test_targets.py

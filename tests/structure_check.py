@@ -248,7 +248,7 @@ class _Check:
             by_row.transpose(1, 0, 2),
             "pulled_back gives W'y",
         )
-        noise = 0.1 * structure.identity_statistic
+        noise = self._covariances[-1]
         own_roots = np.repeat(self._cholesky[:1], block.shape[1], axis=0)
         squares = np.square(structure.transformed(self._whiteners[:1], block.T[:, None])[:, 0]).sum(axis=1)
         of_noise = structure.diagonal(structure.congruence(self._whiteners, noise))[0].sum()

@@ -37,7 +37,7 @@ def spoilt(structure_class, name):
     return with_fault
 
 
-@pytest.mark.slow
+@pytest.mark.all_cases
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 @pytest.mark.parametrize(("n_components", "n_features"), [(2, 1), (3, 3), (2, 4)])
 def test_our_structures_comply(covariance_type, n_components, n_features):
