@@ -240,20 +240,10 @@ def resolve_prior(estimator, rows, completion=None, core=None):
     n_components, n_features = int(estimator.n_components), rows.n_features
     reg_covar = float(estimator.reg_covar)
     check_argument("The root of reg_covar", np.sqrt(reg_covar))
-    parts = optional_parts(vars(estimator), n_components)
-    kind = COVARIANCE_STRUCTURES[estimator.covariance_type]
-    structure = kind(n_components, n_features, parts)
-    if estimator.prior == "learned":
-        # Fewer rows than features do not tell what a covariance matrix typically is.
-        has_rows = not structure.is_matrix or rows.total_weight > n_features
-        parts = replace(
-            parts,
-            learns_mean_precision=estimator.mean_precision_prior is None,
-            learns_covariance=estimator.covariance_prior is None and has_rows,
-        )
-        structure = kind(n_components, n_features, parts)
+    structure = _structure(estimator, rows)
     if estimator.prior == "flat":
         return _flat_prior(estimator, structure, rows)
+    parts = structure.parts
     concentration = _given_number(estimator, "weight_concentration_prior", 1.0 / n_components)
     mean_precision = _given_number(estimator, "mean_precision_prior", 1.0)
     degrees_of_freedom = _given_number(estimator, "degrees_of_freedom_prior", n_features)
@@ -286,17 +276,11 @@ def resolve_prior(estimator, rows, completion=None, core=None):
         log_density = _log_density_of_noise(estimator.noise, core, structure, reg_covar)
         noise_component = NoiseComponent(log_density, covariance)
         weights = WeightsWithNoise(weights)
-    learned = rounding = None
-    if parts.has_learned_prior:
-        size, n_dimensions = structure.wisharts.block_size, structure.n_dimensions
-        if parts.learns_covariance and estimator.degrees_of_freedom_prior is None:
-            degrees_of_freedom = 3.0 * size + 2.0
-        shape = 0.5 * n_dimensions * parts.learns_mean_precision
-        learned = LearnedPrior(structure, shape, shape, float(size * parts.learns_covariance), covariance)
-        rounding = rounding_of(sample_of(rows)) if parts.learns_covariance else None
+    if parts.learns_covariance and estimator.degrees_of_freedom_prior is None:
+        degrees_of_freedom = 3.0 * structure.wisharts.block_size + 2.0
     return MixturePrior(
-        learned=learned,
-        rounding=rounding,
+        learned=LearnedPrior.of_structure(structure, covariance) if parts.has_learned_prior else None,
+        rounding=rounding_of(sample_of(rows)) if parts.learns_covariance else None,
         model=GAUSSIAN,
         weights=weights,
         structure=structure,
@@ -311,6 +295,23 @@ def resolve_prior(estimator, rows, completion=None, core=None):
         tails=tails,
         noise_component=noise_component,
     )
+
+
+def _structure(estimator, rows):
+    """The covariance structure of an estimator, which knows what of the prior is learned."""
+    n_components, n_features = int(estimator.n_components), rows.n_features
+    parts = optional_parts(vars(estimator), n_components)
+    structure = COVARIANCE_STRUCTURES[estimator.covariance_type](n_components, n_features, parts)
+    if estimator.prior != "learned":
+        return structure
+    # Fewer rows than features do not tell what a covariance matrix typically is.
+    has_rows = not structure.is_matrix or rows.total_weight > n_features
+    learned = replace(
+        parts,
+        learns_mean_precision=estimator.mean_precision_prior is None,
+        learns_covariance=estimator.covariance_prior is None and has_rows,
+    )
+    return type(structure)(n_components, n_features, learned)
 
 
 def _rows_of_default_prior(degrees_of_freedom, tails, n_features):

@@ -83,7 +83,7 @@ class PriorChanges:
             learned = prior.learned
             intercepts[1], self._second[1], self._by_mean_precision = 0.0, 0.0, 0.0
             self._source_of_mean_precision = learned.rate**2 / learned.shape * prior.mean_precision
-        if prior.learned is not None and prior.learned.freedom:
+        if structure.parts.learns_covariance:
             by_freedom, by_scale = prior.learned.responses_of_covariance(prior)
             to_whitened = structure.composed(posterior.whiteners, prior.covariance_cholesky)
             self._second[2] += structure.congruence(to_whitened, by_freedom)
@@ -118,10 +118,9 @@ class PriorChanges:
         sources[:, blocks["scale"]] = self._by_mean_precision * scalars[:, 1:2]
         if self._is_learned:
             by_mean = -n_prior_rows * np.einsum("kp,nkp->n", distance, shifts)
-            by_mean -= counts @ LearnedInformation(posterior).intercepts
-            sources[:, blocks["mean_precision"]] = (self._source_of_mean_precision * scalars[:, 1] + by_mean)[
-                :, None
-            ]
+            by_counts = counts @ LearnedInformation(posterior).intercepts
+            of_rate = self._source_of_mean_precision * scalars[:, 1]
+            sources[:, blocks["mean_precision"].start] = of_rate + by_mean - by_counts
         return sources.T
 
 
@@ -168,8 +167,8 @@ def gradients_in_moments(posterior, coefficients, direct=0.0):
     maps = structure.transposed(posterior.whiteners)
     covariance_gradients = structure.entries(structure.congruence(maps, curvature)).sum(axis=1)
     covariance_gradients = structure.from_entries(covariance_gradients) + direct  # exactly symmetric
-    learned = posterior.prior.learned
-    if learned is not None and learned.freedom:
+    if structure.parts.learns_covariance:
+        learned = posterior.prior.learned
         covariance_gradients = learned.gradient_in_expectation(posterior.prior, covariance_gradients)
     return mean_gradients[0], covariance_gradients.reshape(-1, *structure.prior_shape)
 

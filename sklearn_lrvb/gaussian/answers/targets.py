@@ -429,7 +429,7 @@ class CovariancePrior(MatrixTarget):
     def __init__(self, posterior, origin):
         super().__init__(posterior, origin)
         structure, prior = posterior.structure, posterior.prior
-        self.n_units, self.width, self.n_entries = 1, self.n_units * self.width, self.n_entries
+        self.n_units, self.width = 1, self.n_units * self.width
         self._half_freedom = 0.5 * prior.learned.own_freedom(structure.n_groups, prior.degrees_of_freedom)
 
     def flat(self, values):
@@ -456,10 +456,8 @@ class CovariancePrior(MatrixTarget):
     def excess_with(self, other):
         if not isinstance(other, CovariancePrior):
             return 0.0
-        structure = self.posterior.structure
-        basis = structure.from_entries(np.diag(1.0 / structure.entry_counts))
-        covariance = self.posterior.prior.covariance[None]
-        images = structure.congruence(covariance, basis[:, None])[:, 0]
+        structure, covariance = self.posterior.structure, self.posterior.prior.covariance[None]
+        images = structure.congruence(covariance, self.covariance_gradient[:, None])[:, 0]
         return structure.entries(images) / self._half_freedom
 
     def beyond_coefficients(self, changes, some):

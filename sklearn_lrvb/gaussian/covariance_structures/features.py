@@ -2,9 +2,10 @@
 
 *Conventions.* The K components fall into S precision groups: a group is one component, or all of them share
 one precision (S = K or 1). A vector of coefficients, flat (..., D), holds L intercepts, (K, P) linear
-coefficients, (S, Q) quadratic ones and, where rows have scales, K of the scales and one for every fitted
-number of degrees of freedom. L counts the labels of rows: the components and, last, the noise component. The
-features h, their number F, and s(y), O and a are those of `structures`; tau and c belong to the posterior.
+coefficients, (S, Q) quadratic ones, where rows have scales K of the scales and one for every fitted number of
+degrees of freedom, and one of a learned log b0. L counts the labels of rows: the components and, last, the
+noise component. The features h, their number F, and s(y), O and a are those of `structures`; tau and c belong
+to the posterior.
 """
 
 from abc import ABC, abstractmethod
@@ -57,10 +58,10 @@ class CoefficientLayout:
     Attributes
     ----------
     n_groups, n_labels, n_coefficients : int
-        S, L and D = L + K P + S Q; with scales D is larger by K and n_tails.
+        S, L and D = L + K P + S Q; with scales D is larger by K and n_tails, and by 1 if b0 is learned.
     blocks : dict, str -> slice
-        Slices of D with all intercepts, linear and quadratic coefficients, those of the scales and of the
-        tails, in this order. The linear ones are (K, P), the quadratic ones (S, Q).
+        Slices of D with all intercepts, linear and quadratic coefficients, those of the scales, of the tails
+        and of a learned log b0, in this order. The linear ones are (K, P), the quadratic ones (S, Q).
     block_shapes : dict, str -> tuple of int
         Units of a block, and coefficients of each unit, of all blocks but the scales'.
     """
@@ -261,11 +262,10 @@ class Features(ABC):
         of_components = self._layout.per_group(counts[: self._structure.n_components])
         centred = second - of_components[self._structure.statistic_axes] * origin
         of_normal = np.concatenate([counts, first.ravel(), self.from_sums(centred).ravel()])
-        if not (of_scales or self._structure.parts.learns_mean_precision):
+        if len(of_normal) == self._layout.n_coefficients:
             return of_normal
-        return np.concatenate(
-            [of_normal, *of_scales, np.zeros(int(self._structure.parts.learns_mean_precision))]
-        )
+        of_mean_precision = np.zeros(self._layout.block_shapes["mean_precision"][0])
+        return np.concatenate([of_normal, *of_scales, of_mean_precision])
 
     def to_moments(self, coefficients):
         """Inverse of `from_moments` for O = s(I): (D,) -> counts, first, second, of the scales, of nu."""

@@ -61,6 +61,13 @@ class LearnedPrior:
     freedom: float
     covariance: np.ndarray
 
+    @classmethod
+    def of_structure(cls, structure, covariance):
+        """That of the hyperparameters which a structure says are learned, with s = r = P/2 and g = P."""
+        shape = 0.5 * structure.n_dimensions * structure.parts.learns_mean_precision
+        freedom = float(structure.wisharts.block_size * structure.parts.learns_covariance)
+        return cls(structure, shape, shape, freedom, covariance)
+
     def to_state(self):
         """Builtins and arrays from which, with a structure, this can be made again: dict."""
         return {each.name: getattr(self, each.name) for each in fields(self)[1:]}

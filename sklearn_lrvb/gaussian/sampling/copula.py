@@ -209,9 +209,7 @@ class GaussianCopula:
         """
         n_labels = self._posterior.n_labels
         logits = self._logit_jacobian.T @ root[self._weight_coordinates]
-        if (
-            len(self._coordinates) < len(root) - n_labels
-        ):  # Their rows are left out, and the others are not triangular.
+        if len(self._coordinates) < len(root) - n_labels:  # The rows that stay are not triangular.
             rows = np.vstack([logits, root[self._coordinates]])
             excess = np.zeros((len(rows), self._n_breaks))
             excess[: self._n_breaks] = self._logit_excess_root.T

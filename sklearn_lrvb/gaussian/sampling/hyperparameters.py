@@ -116,20 +116,20 @@ class HyperparametersOfDraws:
         """Their conditional means: GivenHyperparameters."""
         posterior, learned, structure = self._posterior, self._learned, self._structure
         b, scatter = self._prior.mean_precision, self._given_scatter
-        if learned is not None and learned.shape:
+        if structure.parts.learns_mean_precision:
             b = (self._shape / (learned.rate + 0.5 * self._squares))[:, None, None]
-        if learned is not None and learned.freedom:
+        if structure.parts.learns_covariance:
             roots = structure.transposed(structure.whiteners(self._inverse_scale[1]))
             scatter = self._freedom * self._in_coordinates(roots)
         return GivenHyperparameters(posterior, b, scatter)
 
     def drawn(self, generator):
         """Draws from their conditional distributions: GivenHyperparameters."""
-        posterior, learned = self._posterior, self._learned
+        posterior, structure = self._posterior, self._structure
         b, scatter = self._prior.mean_precision, self._given_scatter
-        if learned is not None and learned.shape:
+        if structure.parts.learns_mean_precision:
             b = self.drawn_mean_precisions(generator)[:, None, None]
-        if learned is not None and learned.freedom:
+        if structure.parts.learns_covariance:
             scatter = self._in_coordinates(self.drawn_covariance_roots(generator))
         return GivenHyperparameters(posterior, b, scatter)
 
@@ -167,7 +167,7 @@ class HyperparametersOfDraws:
 
     def _of_means(self):
         n_means = self._n_means
-        if self._learned is None or not self._learned.shape:
+        if not self._structure.parts.learns_mean_precision:
             b = self._prior.mean_precision
             return 0.5 * n_means * (math.log(b) - _LOG_2_PI) - 0.5 * b * self._squares
         s, r = self._learned.shape, self._learned.rate
@@ -179,7 +179,7 @@ class HyperparametersOfDraws:
         wisharts, factors, groups = structure.wisharts, self._draws.factors[:, self._groups], self._groups
         log_determinants = structure.log_determinants(factors)  # of T
         frames = structure.log_determinants(posterior.covariance_cholesky)[groups]  # of (W' W)^-1
-        if self._learned is None or not self._learned.freedom:
+        if not structure.parts.learns_covariance:
             axes = tuple(range(-structure.identity.ndim, 0))
             by_group = wisharts.log_density(
                 prior.degrees_of_freedom,
