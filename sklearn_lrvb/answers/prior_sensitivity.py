@@ -3,6 +3,7 @@
 import numpy as np
 
 from sklearn_lrvb.mixture.model import occupied
+from sklearn_lrvb.rows import batches
 
 # Largest moves, in posterior standard deviations, and how the sentence describes smaller ones.
 _READINGS = ((0.1, "hardly matters"), (1.0, "matters somewhat"))
@@ -67,9 +68,10 @@ def _responses(uncertainty, targets, names, prior):
     """
     n_changes, last = len(prior.direction), 0
     if sum(target.size for target in targets) < n_changes:
-        sources = prior.sources(slice(None))
         of_entries = [np.concatenate(list(uncertainty.coefficients(name))) for name in names]
-        yield slice(None), [(rows @ sources).T for rows in of_entries]
+        for some in batches(n_changes, 8 * of_entries[0].shape[1]):
+            sources = prior.sources(some)
+            yield some, [(rows @ sources).T for rows in of_entries]
         return
     for coefficients in uncertainty.solutions(n_changes, prior.sources):
         first, last = last, last + len(coefficients)

@@ -118,7 +118,7 @@ class LRVBGaussianMixture(BayesianMixture):
 
     reg_covar : float, default=1e-6
         Variance of known noise on every coordinate, non-negative, in squared units of X. A fit warns where it
-        hides the variation of a feature. If `covariance_prior` is learned, rounded columns have more.
+        hides the variation of a feature. If `covariance_prior` is learned, columns of few values have more.
 
     max_iter : int, default=100
         Largest number of steps.
@@ -152,7 +152,7 @@ class LRVBGaussianMixture(BayesianMixture):
 
     degrees_of_freedom_prior : float or None, default=None
         Degrees of freedom nu0 of the Wishart priors, greater than ``n_features - 1``: how alike the
-        covariances are; of variances, positive. None: ``3 * n_features + 2``, or 5 for variances, where
+        covariances are. For variances it is positive. None: ``3 * n_features + 2``, or 5 for variances, where
         `covariance_prior` is learned; else ``n_features``.
 
     covariance_prior : float or array-like, default=None

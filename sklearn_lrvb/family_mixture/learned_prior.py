@@ -28,8 +28,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln
 
-# Newton's method for log u: its number of steps and their length at most, and the step that is the last one,
-# because its error is the square.
+# Newton's method for log u: its number of steps and their length at most, and the length of a step that ends
+# it, because convergence is quadratic.
 _MOST_STEPS, _LONGEST_STEP, _CONVERGED = 100, 2.0, 1e-5
 
 
@@ -160,7 +160,7 @@ class LearnedPrior:
 
 
 def _at_root(prior, slopes):
-    """A prior with the u for which a function of log u rises no more, by Newton's method within brackets.
+    """A prior with the u at which a function of log u has no slope, by Newton's method within brackets.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def _at_root(prior, slopes):
             return prior
         rises = slope > 0.0
         low, high = np.where(rises, logs, low), np.where(rises, high, logs)
-        step = np.divide(-slope, curvature, out=np.copysign(np.inf, slope), where=curvature < 0.0)
+        step = np.divide(-slope, curvature, out=_LONGEST_STEP * np.sign(slope), where=curvature < 0.0)
         step = np.maximum(np.minimum(step, _LONGEST_STEP), -_LONGEST_STEP)
         is_outside = (logs + step > high) | (logs + step < low)
         if is_outside.any():

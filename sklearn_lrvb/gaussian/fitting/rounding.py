@@ -1,15 +1,15 @@
 """The noise that rounding puts on the columns, so that no cluster shrinks onto a value that many rows share.
 
-The density of a normal component has no limit as its standard deviation goes to zero where rows have the same
-value. Where the typical covariance of components is learned, one such component would draw it to zero, and
-with it the spread of the means in its units. So rows of columns with ties are known up to an error. Its
-standard deviation is a tenth of that of rounding, a uniform error between two neighbours: the full one would
-join the two values of a column of zeros and ones.
+The density of a normal component is unbounded where rows have the same value. Where the typical covariance
+of components is learned, one such component would drive it to zero, and b0 with it. So columns in which at
+most half of the values are different, and those in which one value has 5 % of the rows and two at least, are
+known up to an error. Its standard deviation is a tenth of that of rounding, a uniform error between two
+neighbours: the full one would join the two values of a column of zeros and ones.
 """
 
 import numpy as np
 
-# Share of the variance of a uniform error between two neighbours on the grid: delta^2/12.
+# Variance of the error in units of delta^2: a hundredth of that of a uniform error, delta^2/12.
 _SHARE_OF_ROUNDING = 1e-2 / 12.0
 # Share of the rows that have one value from which it is an atom, whatever the grid. The error is then at
 # least this part of the standard deviation of the column.
@@ -17,7 +17,7 @@ _SHARE_OF_AN_ATOM, _LEAST_DEVIATION = 0.05, 1e-2
 
 
 def rounding_of(sample):
-    """Variances of the error of every column: (P,), zero where values differ from row to row.
+    """Variances of the error of every column: (P,), zero for columns of many values.
 
     Parameters
     ----------

@@ -8,8 +8,8 @@ are unknown too, with priors that are conjugate to this one:
 
     b0 ~ Gamma(s, r),      C0 ~ Wishart(g, A^-1),      A = (g/nu0) S^-1.
 
-C0/nu0 is a typical covariance of components. It is expected to be S, the covariance of the rows, with as
-little information as a proper Wishart distribution can have, g = P. By s = r = P/2 the means are expected to
+C0/nu0 is a typical covariance of components. It is expected to be S, the covariance of the rows, with the
+smallest whole number of degrees of freedom that is proper, g = P. With s = r = P/2 the means are expected to
 spread like the rows of one component, with as much information as one component has. For "diag" and
 "spherical", C0 and S are variances, every one with a gamma distribution, which is a Wishart one with P = 1.
 
@@ -17,11 +17,12 @@ spread like the rows of one component, with as much information as one component
 hyperparameters are
 
     b0 = s'/r',    s' = s + K P/2,      r' = r + sum_k [P/tau_k + |delta_k|^2]/2,     delta_k = W_k (m0 - m_k)
-    C0 = g' H^-1,  g' = g + S nu0,      H  = A + sum of E Lambda over the S precision groups.
+    C0 = g' H^-1,  g' = g + n nu0,      H  = A + sum of E Lambda over the n precision groups.
 
-As tau_k = b0 + N_k, the first is an equation in b0. So the hyperparameters are a function of the state of q,
-its expected counts, means and mean precisions, and have no state of their own. At their optimum the lower
-bound is the one for given hyperparameters, and their log prior densities: the terms of `LearnedPrior.bound`.
+As tau_k = b0 + N_k, the first is an equation in b0. (Where rows have scales, their sums stand for the counts
+N_k.) So the hyperparameters are a function of the state of q, its expected counts, means and mean precisions,
+and have no state of their own. At their optimum the lower bound is the one for given hyperparameters, plus
+their log prior densities and constants of the number of components: the terms of `LearnedPrior.bound`.
 """
 
 import functools
@@ -34,11 +35,11 @@ from scipy.special import gammaln
 
 from sklearn_lrvb.distributions.wishart import half_degrees_of_freedom
 
-# Newton's method for log b0: its number of steps and their length at most, and the step that is the last one,
-# because its error is the square.
+# Newton's method for log b0: its number of steps and their length at most, and the length of a step that ends
+# it, because convergence is quadratic.
 _MOST_STEPS, _LONGEST_STEP, _CONVERGED = 50, 2.0, 1e-7
 
-# Share of a change of C0 that an iteration makes at most, and the precisions with it. Where C0 falls by many
+# Share of a change of C0 that an iteration makes, and the precisions with it. Where C0 falls by many
 # orders, some of it has to stay, so that the scatter of the rows, to which it is added, keeps its digits.
 _MOST_OF_A_CHANGE = 0.999
 
@@ -105,7 +106,7 @@ class LearnedPrior:
         for _ in range(_MOST_STEPS):
             of_shares = slope = 0.0
             for count in counts:
-                share = b / (b + count)  # Of the prior in what is known of a mean.
+                share = b / (b + count)  # Of b0 in tau.
                 of_shares += share
                 slope += share * (1.0 - share)
             step = (shape - b * rate - half * of_shares) / (b * rate + half * slope)
@@ -159,22 +160,23 @@ class LearnedPrior:
         """How C0 changes if the precisions follow it: E (1, ...), where C0 = L L' becomes L (1 + E) L'.
 
         Precisions at the old C0 hold it back, most of all those of components without rows, which nothing
-        else keeps there. In the units of L, E Lambda = e_k of a group falls by (e_k^2/c_k) E to first order.
-        Let H = L' (A + sum of E Lambda) L, and w be the sum of w_k = nu0 (e_k/c_k)^2. Then g' (1 + E)^-1 =
-        H - w E, and 1 + E = (g' - w) (H - w)^-1, exactly so for groups without rows, whose c_k is nu0. Of
-        others less is assumed: w < g', and C0 does not go too far where they are far from it. In place of a
-        matrix e_k stands a bound of its smallest eigenvalue, so that H - w is positive definite.
+        else keeps there. In the units of L, with Y = (1 + E)^-1, the precision of a group without rows
+        becomes nu0 Y. Others change by less: by w_k (Y - 1), w_k = nu0 (e_k/c_k)^2, where e_k is E Lambda in
+        these units, so that e_k = c_k = nu0 without rows. Let H = L' (A + sum of E Lambda) L, and w be the
+        sum of w_k. Then C0 = g' H^-1 reads g' Y = H + w (Y - 1), and 1 + E = (g' - w) (H - w)^-1. As w < g',
+        C0 does not go too far. In place of a matrix e_k stands a bound of its smallest eigenvalue, so that
+        H - w is positive definite. `_MOST_OF_A_CHANGE` of w, and of E, is taken.
 
         Parameters
         ----------
-        prior : MixturePrior, with the C0 at which the precisions are
+        prior : MixturePrior, with the C0 for which the precisions were computed
         roots : (S, ...), M with M' M = L' E(Lambda) L in the precision groups
         freedom : (S,), c
         """
         structure, flat = self.structure, roots.reshape(len(roots), -1)
         precisions = structure.gram(structure.transposed(roots))
         traces, size = np.einsum("si,si->s", flat, flat), structure.identity.shape[0]
-        shares = np.maximum(traces / freedom - (size - 1.0), 0.0)  # All others are at most one.
+        shares = np.maximum(traces / freedom - (size - 1.0), 0.0)  # The other eigenvalues are at most one.
         follows = _MOST_OF_A_CHANGE * prior.degrees_of_freedom * float(shares.dot(shares))
         held = self._relative_inverse_scale(prior) + precisions.sum(axis=0) - follows * structure.identity
         own = self.own_freedom(len(roots), prior.degrees_of_freedom)
@@ -182,9 +184,9 @@ class LearnedPrior:
         return _MOST_OF_A_CHANGE * change
 
     def responses_of_covariance(self, prior):
-        """dC0 by dnu0, and by a change of the expectation of C0 in proportion, for a given q: two (1, ...).
+        """dC0 by dnu0 at a fixed S, and by a change of the expectation of C0 in proportion: two (1, ...).
 
-        They are E with dC0 = L E L' and L L' = C0.
+        They are E with dC0 = L E L' and L L' = C0, for a given q.
         """
         structure, nu = self.structure, prior.degrees_of_freedom
         own = self.own_freedom(structure.n_groups, nu)

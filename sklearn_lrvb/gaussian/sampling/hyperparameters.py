@@ -6,12 +6,12 @@ have closed conditional distributions,
     b0 ~ Gamma(s', r + Q/2),    Q = sum_k (mu_k - m0)' Lambda_k (mu_k - m0),
     C0 ~ Wishart(g', H^-1),     H = A + sum of Lambda over the groups,
 
-so that p(mu, Lambda) is the ratio of their normalizing constants to those of the hyperprior. Its slopes are
+so that p(mu, Lambda) has the ratio of their normalizing constants to those of the hyperprior. Its slopes are
 those for given hyperparameters, at their conditional means (Fisher's identity). An iteration of Gibbs
-sampling draws them, and forgets them.
+sampling draws them given the rest, and keeps the rest alone.
 
 *Components without rows* follow their prior given the other components. Under learned hyperparameters they
-depend on each other through b0 and C0, and have heavy tails together, which no copula describes. Importance
+depend on each other through b0 and C0, and have heavy tails together: Gaussian copulas fit badly. Importance
 sampling therefore draws b0 and C0 given the other components, and components without rows given b0 and C0.
 The density of these is p(mu, Lambda) of all components over that of the others: it cancels in the ratio.
 """
@@ -37,7 +37,7 @@ def without_rows(posterior):
 
 
 class GivenHyperparameters:
-    """The hyperparameters b0 and C0 of a prior that is not learned, or of one given draw by draw.
+    """The hyperparameters b0 and C0: the same for all draws, or one pair for each.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ class HyperparametersOfDraws:
                 (structure.gram(factors) * self._given_scatter[groups]).sum(axis=axes),
             )
             return by_group.sum(axis=1)
-        # As for C0 = I and without the trace, times the integral over C0.
+        # The density for C0 = I without its trace term, times the integral over C0.
         by_group = wisharts.log_density(
             prior.degrees_of_freedom, -frames / structure.power, log_determinants, 0.0
         )
