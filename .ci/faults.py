@@ -209,6 +209,9 @@ sampling/optimum_evidence.py : sampling/test_number_evidence.py estimators/test_
   is_counted &= divergences <= => is_counted &= -1e9 <=
 sampling/number_evidence.py : sampling/test_number_evidence.py estimators/test_number_of_clusters.py
   log_orders + gammaln(total) - => log_orders + gammaln(concentration) -
+  return -gammaln(n_components + 1.0) => return 0.0 * n_components
+  probability = softmax(log_evidence + log_prior) => probability = softmax(log_evidence)
+  softmax(drawn + log_prior, axis=1) => softmax(drawn, axis=1)
   slope[places] += own.n_effective * (own.shares - shares) => slope[places] += own.n_effective * (own.shares - 0.9 * shares)
   weights = np.append(0.0, self._occupied_shares(k, log_parts))[n_occupied] / visited => weights = 1.0 / visited
   else -np.inf) - self._log_ways(k, k) => else -np.inf) - self._log_ways(k + 1, k)
@@ -216,6 +219,8 @@ gaussian/sampling/parameters.py : estimators/test_number_of_clusters.py gaussian
   replace(prior, mean_precision=factor * prior.mean_precision), => replace(prior, mean_precision=prior.mean_precision / factor),
 answers/number_of_clusters.py : estimators/test_number_of_clusters.py
   falls = slopes - slopes[:, [best]] => falls = slopes[:, [best]] - slopes
+  gaps = log_joint[best] - log_joint => gaps = np.nanmax(self.log_evidence) - self.log_evidence
+  log_prior = {"second_order": log_number_prior(self.n_components)} => log_prior = {}
 estimators/number_search.py : estimators/test_number_of_clusters.py
   reached -= posterior.prior.weights.log_evidence(posterior.label_counts) => reached -= 0.0
 estimators/gaussian_mixture.py : estimators/test_number_of_clusters.py

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from catalogue import mixture
 from covariance_types import TYPES
-from scipy.special import betaln, gammaln, logsumexp, multigammaln
+from scipy.special import betaln, gammaln, logsumexp, multigammaln, softmax
 from scipy.stats import gamma
 
 
@@ -215,6 +215,11 @@ def _log_joint(X, n_components, prior):
 def log_evidence_by_number(X, prior, n_components):
     """log p(X | K) for K = 1, ..., n_components, with Dirichlet weights: (n_components,)."""
     return np.array([logsumexp(_log_joint(X, K, prior)[0]) for K in range(1, n_components + 1)])
+
+
+def number_probabilities(log_evidences):
+    """P(K | X) for K = 1, 2, ..., which have the prior 1/K!: (n_components,)."""
+    return softmax(log_evidences - np.cumsum(np.log(np.arange(1, len(log_evidences) + 1))))
 
 
 def learned_log_joints(X, prior, most):

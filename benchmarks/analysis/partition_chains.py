@@ -11,6 +11,8 @@ precisions are integrated out, so that a row joins a set by the Student t densit
 import numpy as np
 from scipy.special import gammaln, logsumexp, multigammaln
 
+from benchmarks.problems.prior_tables import log_number_prior
+
 _SWEEPS_BETWEEN_FRESH_SUMS = 50  # Matrices that are updated by single rows collect rounding errors.
 
 
@@ -24,20 +26,25 @@ def log_number_weights(n_components, n_samples, concentration):
     return np.where(empty >= 0, log_weights, -np.inf)
 
 
+def log_joint_weights(n_components, n_samples, concentration):
+    """log p(K) W(K, t) for K and t of 1, ..., n_components: (n_components, n_components)."""
+    log_weights = log_number_weights(n_components, n_samples, concentration)
+    return log_number_prior(n_components)[:, None] + log_weights
+
+
 def number_probabilities(shares, n_samples, concentration, most=None):
-    """P(K | X) for K = 1, ..., most, all equally probable before.
+    """P(K | X) for K = 1, ..., most.
 
     Parameters
     ----------
-    shares : (..., n_components), of the draws with t occupied components, of chains that gave K = 1, ...,
-        n_components the same probability
+    shares : (..., n_components), of the draws with t occupied components, of chains whose K is summed out
     most : int, at most n_components, which is the default
 
     Returns
     -------
     (..., most)
     """
-    log_weights = log_number_weights(np.shape(shares)[-1], n_samples, concentration)
+    log_weights = log_joint_weights(np.shape(shares)[-1], n_samples, concentration)
     ratios = np.exp(log_weights - logsumexp(log_weights, axis=0))
     joint = (shares @ ratios.T)[..., :most]
     return joint / joint.sum(axis=-1, keepdims=True)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import gammaln, log_softmax
 from scipy.stats import wishart
 
 
@@ -62,11 +63,16 @@ N_SAMPLES, MOST_COMPONENTS = 100, 5
 N_TABLES = 30
 
 
+def log_number_prior(most):
+    """log P(K) for K = 1, ..., most, in proportion to 1/K!: Poisson with mean 1, given one of them."""
+    return log_softmax(-gammaln(np.arange(1, most + 1) + 1.0))
+
+
 def prior_table(seed):
-    """Rows of the table with this seed, (100, 2), and its number of components, uniform on 1, ..., 5.
+    """Rows of the table with this seed, (100, 2), and its number of components, by the prior on 1, ..., 5.
 
     Some of the components may have no row.
     """
     rng = np.random.default_rng(seed)
-    n_components = int(rng.integers(1, MOST_COMPONENTS + 1))
+    n_components = 1 + int(rng.choice(MOST_COMPONENTS, p=np.exp(log_number_prior(MOST_COMPONENTS))))
     return PRIOR.draw(n_components, N_SAMPLES, rng)[0], n_components

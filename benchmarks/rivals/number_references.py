@@ -2,7 +2,8 @@
 
     python -m benchmarks.rivals.number_references                  # the tables drawn from the prior, and iris
     python -m benchmarks.rivals.number_references --data FOLDER    # galaxies, faithful and penguins as well
-    python -m benchmarks.rivals.number_references galaxies  # samples these anew
+    python -m benchmarks.rivals.number_references galaxies --data FOLDER  # samples these anew
+    python -m benchmarks.rivals.number_references "prior, 14" --chains 256  # more chains, where they differ
 
 `number_references.jsonl` beside this file has a line for every table. FOLDER has galaxies.csv (82 velocities
 in 1000 km/s, as in R's MASS), faithful.csv (as in R) and penguins.csv (the 342 complete rows of four
@@ -20,12 +21,12 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.datasets import load_iris
 
-from benchmarks.analysis.partition_chains import PartitionChains, log_number_weights, number_probabilities
+from benchmarks.analysis.partition_chains import PartitionChains, log_joint_weights, number_probabilities
 from benchmarks.harness.measuring import cpu
 from benchmarks.problems.prior_tables import N_TABLES, PRIOR, ConjugatePrior, prior_table
 
 STORED = Path(__file__).with_suffix(".jsonl")
-N_COMPONENTS = 6  # K = 1, ..., 6, equally probable before
+N_COMPONENTS = 6  # K = 1, ..., 6
 _DRAWN = [f"prior, {seed}" for seed in range(N_TABLES)]
 
 
@@ -76,7 +77,7 @@ REAL = {
     "penguins": RealTable("penguins", 1000),
 }
 NAMES = [*_DRAWN, *REAL]
-_N_CHAINS, _N_CHAINS_DRAWN = 256, 32  # of a real table, and of each of those drawn from the prior
+_N_CHAINS, _N_CHAINS_DRAWN = 256, 32  # Of a real table, and as a rule of each of those drawn from the prior.
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ class NumberReference:
     date: str
 
     def probabilities(self, most=N_COMPONENTS):
-        """P(K | X) for K = 1, ..., most, which are equally probable before."""
+        """P(K | X) for K = 1, ..., most."""
         return number_probabilities(np.mean(self.shares, axis=0), self.n_samples, self.concentration, most)
 
     @property
@@ -145,7 +146,7 @@ def sampled(names, X, prior, n_chains, n_sweeps):
     NumberReference
     """
     n_samples, concentration, n_burn_in = X.shape[1], prior.concentration, n_sweeps // 4
-    log_weights = logsumexp(log_number_weights(N_COMPONENTS, n_samples, concentration), axis=0)
+    log_weights = logsumexp(log_joint_weights(N_COMPONENTS, n_samples, concentration), axis=0)
     before = time.process_time()
     chains = PartitionChains(X, prior, log_weights, n_chains, np.random.default_rng(0))
     draws = chains.occupied_draws(n_sweeps, n_burn_in).reshape(len(X), n_chains, n_sweeps)
@@ -169,11 +170,12 @@ def sampled(names, X, prior, n_chains, n_sweeps):
         )
 
 
-def _all_sampled(wanted, folder):
-    """References of the wanted names."""
-    if any(name in wanted for name in _DRAWN):
-        X = np.array([prior_table(seed)[0] for seed in range(N_TABLES)])
-        yield from sampled(_DRAWN, X, PRIOR, _N_CHAINS_DRAWN, n_sweeps=4000)
+def _all_sampled(wanted, folder, n_chains):
+    """References of the wanted names; tables drawn from the prior have so many chains."""
+    drawn = [name for name in _DRAWN if name in wanted]
+    if drawn:
+        X = np.array([prior_table(_DRAWN.index(name))[0] for name in drawn])
+        yield from sampled(drawn, X, PRIOR, n_chains, n_sweeps=4000)
     for name in wanted:
         if name in REAL:
             X = REAL[name].read(folder)
@@ -194,6 +196,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="which tables; those that are not stored by default")
     parser.add_argument("--data", type=Path, help="folder of galaxies.csv, faithful.csv and penguins.csv")
+    parser.add_argument("--chains", type=int, default=_N_CHAINS_DRAWN, help="of tables drawn from the prior")
     parser.add_argument("--output", type=Path, default=STORED)
     arguments = parser.parse_args()
     unknown = set(arguments.names) - set(NAMES)
@@ -205,7 +208,7 @@ def main():
         if arguments.names and unread:
             parser.error(f"the rows of {', '.join(unread)} are not in this package: give a folder by --data")
         wanted = [name for name in wanted if name not in unread]
-    for reference in _all_sampled(wanted, arguments.data):
+    for reference in _all_sampled(wanted, arguments.data, arguments.chains):
         references = stored(arguments.output) | {reference.name: reference}
         lines = [json.dumps(asdict(references[name])) for name in NAMES if name in references]
         arguments.output.write_text("\n".join(lines) + "\n", encoding="utf8")

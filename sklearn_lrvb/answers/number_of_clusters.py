@@ -9,9 +9,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
 
 from sklearn_lrvb.answers.partitions import PartitionPosterior
 from sklearn_lrvb.sampling.importance import systematic_sample
+from sklearn_lrvb.sampling.number_evidence import log_number_prior
 
 CRITERIA = {"probability": "P(K | X)", "second_order": "second order", "leave_one_out": "leave-one-out"}
 _ROUGH = 0.1  # Standard error of a probability from which on the sentence calls it rough.
@@ -36,12 +38,13 @@ class NumberOfClusters:
     n_components : ndarray of int of shape (n_fits,)
         The numbers K of components that are compared, rising.
     scores : dict of str to ndarray of shape (n_fits,)
-        By criterion. 'probability' is P(K | X), the posterior probability of K, if all K were equally
-        probable before. 'second_order' is the log evidence of the fit in `estimators_` alone, to second
-        order (`log_evidence_`; under a Dirichlet prior of all labellings), and 'leave_one_out' its
-        leave-one-out score, both in nats. NaN where a fit has none.
+        By criterion. 'probability' is P(K | X), the posterior probability of K, if P(K) is in proportion to
+        1/K! before: Poisson with mean 1, given that there is a cluster. 'second_order' is the log evidence
+        of the fit in `estimators_` alone, to second order (`log_evidence_`; under a Dirichlet prior of all
+        labellings), and 'leave_one_out' its leave-one-out score, both in nats. NaN where a fit has none.
     criteria : tuple of str
-        Those that were asked for. The first of them decides which number is `best`.
+        Those that were asked for. The first of them decides which number is `best`. By 'second_order' that is
+        where log evidence plus log P(K) is largest.
     log_evidence, log_evidence_error : ndarray of shape (n_fits,) or None
         The evidence of K components, log p(X | K), in nats, and its standard error.
     probability_errors : ndarray of shape (n_fits,) or None
@@ -117,10 +120,12 @@ class NumberOfClusters:
     @property
     def best_(self) -> dict[str, int]:
         """The best number by criterion, without criteria that no fit has a value of."""
+        log_prior = {"second_order": log_number_prior(self.n_components)}
+        values = {name: self.scores[name] + log_prior.get(name, 0.0) for name in self.criteria}
         return {
-            criterion: int(self.n_components[np.nanargmax(self.scores[criterion])])
-            for criterion in self.criteria
-            if not np.isnan(self.scores[criterion]).all()
+            name: int(self.n_components[np.nanargmax(own)])
+            for name, own in values.items()
+            if not np.isnan(own).all()
         }
 
     @property
@@ -194,11 +199,12 @@ class NumberOfClusters:
         """Which change of an argument of the prior would, to first order, make another number as probable."""
         if self.prior_slopes is None:
             return ""
-        best, names = int(np.nanargmax(self.log_evidence)), [*self.prior_slopes]
+        log_joint = self.log_evidence + log_number_prior(self.n_components)
+        best, names = int(np.nanargmax(log_joint)), [*self.prior_slopes]
         slopes = np.array([*self.prior_slopes.values()])
         if not np.isfinite(slopes[:, best]).all():
             return ""  # There are no draws to tell it by.
-        gaps = self.log_evidence[best] - self.log_evidence
+        gaps = log_joint[best] - log_joint
         falls = slopes - slopes[:, [best]]  # How fast the gaps shrink in the logarithm of the argument.
         fitted = next(iter(self.estimators_.values()))._uncertainty.fitted
         least = np.array([[fitted.least_prior_factors.get(name, 0.0)] for name in names])
@@ -323,12 +329,13 @@ class NumberOfClusters:
     def _table(self):
         """Names of the columns; for every fit its cells, each with whether it is the best, and a remark."""
         columns = [("K", [f"{k}" for k in self.n_components], None)]  # Name, cells, and criterion.
+        if self.criteria != ("leave_one_out",):
+            columns.append(("P(K)", _numbers(softmax(log_number_prior(self.n_components)), ".3f"), None))
         if "probability" in self.scores:
             columns.append(("P(K | X)", _numbers(self.scores["probability"], ".3f"), "probability"))
             if self.another_prior is not None:
-                columns.append(
-                    ("other prior", _numbers(self.another_prior.scores["probability"], ".3f"), None)
-                )
+                shares = self.another_prior.scores["probability"]
+                columns.append(("other prior", _numbers(shares, ".3f"), None))
             cells = _numbers(self.log_evidence, ".1f", self.log_evidence_error)
             columns.append(("log evidence", cells, None))
         columns.append(("second order", _numbers(self.scores["second_order"], ".1f"), "second_order"))

@@ -74,9 +74,10 @@ class ModelChoiceDisplay(ResultDisplay):
 
     A panel for each criterion: bars are P(K | X) with one standard error, and beside them, hatched, what it
     is under another prior. Lines are log evidences to second order and leave-one-out scores, in nats, of
-    which more is better; next to each point is its difference from the best, which is ringed. Hollow points
-    are fits that did not converge. A cross marks fits that are no strict optimum, which have neither error
-    bars nor scores; a triangle fits that end below the next smaller one with an empty component added.
+    which more is better; next to each point is its difference from the highest. The best number, of log
+    evidences with their prior, is ringed. Hollow points are fits that did not converge. A cross marks fits
+    that are no strict optimum, which have neither error bars nor scores; a triangle fits that end below the
+    next smaller one with an empty component added.
 
     Create it with :meth:`from_estimator`, or with :meth:`from_result` of what `number_of_clusters` returned.
 
@@ -275,7 +276,7 @@ class ModelChoiceDisplay(ResultDisplay):
         at_edge = {"transform": panel.get_xaxis_transform(), "marker": "x", "color": "black"}
         hollow = {**style, "markerfacecolor": "white", "zorder": 2.1}
         marks = [
-            ("highest score", places == best, scores, _RING),
+            ("best number", places == best, scores, _RING),
             ("not converged", ~result.converged, scores, hollow),
             ("no strict optimum", ~result.strict_optimum, np.full(len(places), 0.04), at_edge),
             ("better one missed", np.isin(places, [*result.missed]), scores, _TRIANGLE),

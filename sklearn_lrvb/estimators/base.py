@@ -1403,8 +1403,8 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
         rival : fitted estimator of the same kind, default=None
             In place of a conclusion: a fit to the same rows with another number of components. The conclusion
-            is which has the higher `log_evidence_`, of one labelling each. (With Dirichlet weights
-            ``threshold=log(L! / K!)`` compares all labellings of K with those of L components of the rival.)
+            is which has the higher `log_evidence_`, of one labelling each. With Dirichlet weights that is the
+            more probable one if P(K) is in proportion to 1/K! before, as in `number_of_clusters`.
 
         max_share : float, default=0.1
             Largest share of the rows that may be left out, by weight, below 1.

@@ -67,8 +67,8 @@ def number_of_clusters(
 ) -> NumberOfClusters:
     """How many clusters there are, and how probable every number is.
 
-    Mixtures of K = 1, 2, ... components are fitted from many starts. The *evidence* of each, the probability
-    of X under it, gives the posterior probability of K, P(K | X).
+    Mixtures of K = 1, 2, ... components are fitted from many starts. Their *evidence*, the probability of X,
+    gives P(K | X), that of K; before X is seen, P(K) is in proportion to 1/K! (Poisson of mean 1, above 0).
 
     Parameters
     ----------
@@ -81,12 +81,11 @@ def number_of_clusters(
         The rows.
 
     n_components : iterable of int or None, default=None
-        The numbers K to compare, all equally probable before X is seen. None is 1 to 6, or to the estimator's
-        own `n_components` if that is larger; while the largest has a probability of 0.05 or more, the next
-        one is added, up to twice as many. Nothing is computed again.
+        The numbers K to compare. None is 1 to 6, or to the estimator's own `n_components` if that is larger;
+        while the largest has a probability of 0.05 or more, the next one is added, up to twice as many.
 
     criteria : iterable of {'probability', 'second_order', 'leave_one_out'}, default=('probability',)
-        What to compare by: P(K | X), the `log_evidence_` of the best fit, or the sum of
+        What to compare by: P(K | X), the `log_evidence_` of the best fit (and log P(K)), or the sum of
         :meth:`~LRVBGaussianMixture.loo_score_samples` (rows in memory only). The last two serve any mixture.
 
     sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
@@ -129,7 +128,8 @@ def number_of_clusters(
 
     Notes
     -----
-    P(K | X) depends much on the prior (theory page "The exact posterior"). At least one cluster is assumed.
+    P(K | X) depends much on the prior (theory page "The exact posterior"). By 1/K! the K! labellings of the
+    same clusters count once. Under another P(K), P(K | X) is the softmax of `log_evidence` plus log P(K).
 
     Examples
     --------

@@ -27,6 +27,10 @@ results (the anchors) are treated as normal measurements of log A_t: the maximum
 importance sampling is unreliable, a bridge between its draws and those of the chains takes its place.
 
 `NumberEvidence` does this for K = 1, 2, ... in turn.
+
+*The prior on K*, `log_number_prior`, is a Poisson distribution of mean 1, given that there is a cluster: P(K)
+is in proportion to 1/K! (Nobile 2005). The K! labellings of the same K clusters then count once: a further
+cluster has to explain the rows better than its K + 1 labels make probable by chance.
 """
 
 from dataclasses import dataclass
@@ -39,6 +43,11 @@ from sklearn_lrvb.sampling.chains import N_CHAINS
 from sklearn_lrvb.sampling.draws import DrawArrays
 from sklearn_lrvb.sampling.optimum_evidence import evidence_by_bridge
 from sklearn_lrvb.sampling.random_assignments import can_be_assigned
+
+
+def log_number_prior(n_components):
+    """log P(K) up to a constant."""
+    return -gammaln(n_components + 1.0)
 
 
 def log_prior_factor(n_components, n_clusters, concentration, n_rows, has_noise=False):
@@ -349,13 +358,14 @@ class NumberEvidence:
         ways = self._log_ways(numbers[:, None], np.arange(1, len(log_parts) + 1))
         ways[~have_fits] = -np.inf
         log_evidence = logsumexp(log_parts + ways, axis=1)
-        probability = softmax(log_evidence)
+        log_prior = log_number_prior(numbers)
+        probability = softmax(log_evidence + log_prior)
         # Some log A_t are uncertain by several nats, so that errors to first order would be wrong.
         noise = np.random.default_rng(0).standard_normal((_ERROR_DRAWS, len(log_parts)))
         drawn = log_parts + noise @ np.linalg.cholesky(covariance).T
         drawn = logsumexp(drawn[:, None] + ways, axis=2)
         with np.errstate(invalid="ignore"):  # Numbers without a fit.
-            gaps = np.array([softmax(drawn, axis=1) - probability, drawn - log_evidence])
+            gaps = np.array([softmax(drawn + log_prior, axis=1) - probability, drawn - log_evidence])
         errors = np.sqrt(np.mean(np.square(gaps), axis=1))
         k_hats = [
             max((optimum.sampled.k_hat for optimum in self._optima_that_matter(k)), default=np.inf)
