@@ -33,22 +33,25 @@ mixture/e_step.py : mixture/test_e_step.py mixture/test_prediction.py gaussian/e
   relative -= np.einsum("kn,kn...->n...", responsibilities, relative) => relative -= 0.0
   np.cumsum(responsibilities[:-1], axis=0) => np.cumsum(responsibilities[1:], axis=0)
   log_normalizer * block.sample_weight => log_normalizer
-gaussian/posterior/learned_prior.py : test_robust_reference.py estimators/test_learned_prior.py gaussian/answers gaussian/information/test_observed_information.py gaussian/fitting/test_learned_prior_of_empty_components.py estimators/test_heavy_tails.py
+gaussian/posterior/learned_prior.py : test_robust_reference.py estimators/test_learned_prior.py gaussian/answers gaussian/information/test_observed_information.py gaussian/fitting/test_steps_of_the_learned_prior.py estimators/test_heavy_tails.py
   (shape - b * rate - half * of_shares) / => (shape - b * rate + half * of_shares) /
   self._own_shape - b * self.intercepts.sum() + explained => self._own_shape - b * self.intercepts.sum()
   source[blocks["scale"]] = b => source[blocks["scale"]] = 0.0
-  congruences(maps) / (structure.power * self._own_freedom) => congruences(maps) / self._own_freedom
+  congruences(maps) / (structure.power * self.own_freedom) => congruences(maps) / self.own_freedom
   0.5 * g * (log_det / structure.power - trace) => 0.5 * g * (log_det - trace)
   product[of_b0] += self.source @ coefficients => product[of_b0] += 0.0
-  return _MOST_OF_A_CHANGE * change => return 0.0 * change
+  change = _MOST_OF_A_CHANGE * gap => change = 0.0 * gap
+  math.copysign(1.0, new - b) * squares => 0.0 * squares
   return (g / own) * structure.congruence(maps, gradients) => return structure.congruence(maps, gradients)
 gaussian/fitting/rounding.py : estimators/test_learned_prior.py gaussian/fitting estimators/test_number_of_clusters.py
-  max(_SHARE_OF_ROUNDING * step**2, atom) => _SHARE_OF_ROUNDING * step**2
-  _SHARE_OF_ROUNDING * step**2, atom) => 100.0 * _SHARE_OF_ROUNDING * step**2, atom)
+  max(variances[column], _LEAST_DEVIATION**2 * rows.variances[column]) => variances[column]
+  = _SHARE_OF_ROUNDING * step**2 => = 100.0 * _SHARE_OF_ROUNDING * step**2
+  np.append(own.counts, of_atoms).max() => own.counts.max()
 gaussian/sampling/hyperparameters.py : sampling gaussian/sampling
   scatter = self._freedom * self._in_coordinates(roots) => scatter = self._in_coordinates(roots)
   return constant - self._shape * np.log => return constant - 0.5 * self._shape * np.log
   by_group.sum(axis=1) + of_rows - self => by_group.sum(axis=1) + 0.5 * of_rows - self
+  log_nu_from_prior(generator, (len(draws), others.sum())) => 0.5 * log_nu_from_prior(generator, (len(draws), others.sum()))
 family_mixture/learned_prior.py : latent_class
   values * self.along(expected) => self.along(expected)
   slope - self.shape + np.square(values) => slope - self.shape - np.square(values)
@@ -91,6 +94,9 @@ gaussian/information/missing_information.py : gaussian/information estimators/te
 gaussian/information/columns.py : gaussian/information estimators/test_sample_weight.py
   np.sqrt(block.counts[ambiguous])[row] => np.sqrt(block.counts)[row]
   kernel[np.ix_(used[some], others)] += products => kernel[np.ix_(used[some], others)] = products
+gaussian/information/learned_prior_information.py : gaussian/information
+  known[:, np.isin(index, np.arange(len(self))[self._of_b0])] = 0.0 => pass
+  self._solved_for_covariance(border)) => np.zeros((structure.identity.size, border.shape[1])))
 gaussian/information/missing_value_information.py : gaussian/information estimators/test_missing_values.py
   second *= 4.0 * scaled[k] => second *= 2.0 * scaled[k]
   directions.projections[0].T / self._structure.power => directions.projections[0].T
@@ -220,13 +226,13 @@ gaussian/sampling/parameters.py : estimators/test_number_of_clusters.py gaussian
 answers/number_of_clusters.py : estimators/test_number_of_clusters.py
   falls = slopes - slopes[:, [best]] => falls = slopes[:, [best]] - slopes
   gaps = log_joint[best] - log_joint => gaps = np.nanmax(self.log_evidence) - self.log_evidence
-  log_prior = {"second_order": log_number_prior(self.n_components)} => log_prior = {}
+  log_prior = {"second_order": log_number_prior(self.n_components) * self._has_prior} => log_prior = {}
 estimators/number_search.py : estimators/test_number_of_clusters.py
   reached -= posterior.prior.weights.log_evidence(posterior.label_counts) => reached -= 0.0
 estimators/gaussian_mixture.py : estimators/test_number_of_clusters.py
   for name in ("covariance_prior", "mean_precision_prior") if => for name in ("covariance_prior",) if
 estimators/latent_class_mixture.py : latent_class/test_conclusions.py
-  for name, own in factors.items() if own < 1} => for name, own in factors.items() if own < 0.5}
+  for name, own in family.hyperparameters.items() if name not in learned} => for name, own in family.hyperparameters.items()}
 families/numeric.py : latent_class/test_conclusions.py
   score = 0.5 / kappa - 0.5 * np.square(scaled) => score = 0.5 / kappa - np.square(scaled)
 answers/partition_search.py : estimators/test_partition_search.py

@@ -34,11 +34,13 @@ class Ablation:
     path : str, what it is
     problem : Problem, on which it is worth most
     replaced : dict, name of a function or constant: what takes its place
+    prior : str, of the mixture
     """
 
     path: str
     problem: Problem
     replaced: dict[str, object]
+    prior: str = "fixed"
 
     def switched_off(self):
         """Context in which the path is not taken."""
@@ -82,6 +84,12 @@ ABLATIONS = (
         {"sklearn_lrvb.linear_response.observed_information.SolverCosts.costs": _without_dual},
     ),
     Ablation(
+        "the dual solver of learned hyperparameters",
+        Problem("400 rows, 60 features", 400, 60, 2, spread=1.0, shapes="equal"),
+        {"sklearn_lrvb.linear_response.observed_information.SolverCosts.costs": _without_dual},
+        "learned",
+    ),
+    Ablation(
         "the space that few rows span",
         next(problem for problem in WIDE if problem.name == "40 x 1000" and problem.n_components == 3),
         {f"{_MIXTURE}.fitting.row_span.RowSpan.if_smaller": lambda *arguments: None},
@@ -89,11 +97,11 @@ ABLATIONS = (
 )
 
 
-def fitted(problem, X):
+def fitted(problem, X, prior="fixed"):
     """A fit of a problem's rows, and the standard deviations of the means."""
     mixture = LRVBGaussianMixture(
         n_components=problem.n_components,
-        prior="fixed",
+        prior=prior,
         covariance_type=problem.covariance_type,
         max_iter=1000,
         random_state=0,
@@ -108,7 +116,7 @@ def measure(ablation, rounds):
         for is_off in (False, True):
             with ablation.switched_off() if is_off else ExitStack():
                 begin = process_time()
-                fitted(ablation.problem, X)
+                fitted(ablation.problem, X, ablation.prior)
                 least[is_off] = min(least[is_off], process_time() - begin)
     return least
 

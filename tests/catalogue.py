@@ -451,9 +451,8 @@ def n_labels(model, n_components=2):
 
 
 def solvers_of(model):
-    """The solvers of the information that a mixture has."""
-    has_dual = "tails" not in model and model.get("prior", "learned") != "learned"
-    return INFORMATION if has_dual else ("primal", "matrix_free")
+    """The solvers of the information that a mixture has for complete rows."""
+    return ("primal", "matrix_free") if "tails" in model else INFORMATION
 
 
 WITHOUT_ATTRIBUTE = "standard_deviations", "correlations"

@@ -23,7 +23,7 @@ LIBRARY = Path(sklearn_lrvb.__file__).parent
 
 # Files, functions, changes of file, depth.
 LIMITS = {
-    "fit": (45, 335, 930, 22),
+    "fit": (45, 341, 955, 22),  # Columns are looked at for rounding, and components follow what is learned.
     "posterior_covariance_": (25, 168, 145, 18),  # The fit may leave the matrix to the first question.
     "influence": (20, 99, 72, 10),
     "predict": (10, 37, 19, 9),
@@ -32,7 +32,7 @@ LIMITS = {
     "influence on classes": (28, 115, 82, 13),
     "predict classes": (18, 67, 45, 11),
 }
-MOST_FILES, MOST_LINES = 211, 26_050
+MOST_FILES, MOST_LINES = 212, 26_180
 # Steps of the fits that are traced: the changes of file grow with them.
 STEPS, STEPS_OF_CLASSES = 8, 12
 # Own classes in the method resolution order of an estimator, one for an old scikit-learn; methods of a class.

@@ -115,7 +115,7 @@ def _row(case, prior, is_quick):
 
     def bound(seed=0, **others):
         mixture = LRVBGaussianMixture(
-            n_components=case.n_components, prior="fixed", random_state=seed, **_PRIORS[prior], **others
+            n_components=case.n_components, random_state=seed, **_PRIORS[prior], **others
         )
         return float(mixture.fit(X).lower_bound_)
 

@@ -18,12 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn_lrvb.answers.groups import groups_that_count, sampling_variation
 from sklearn_lrvb.answers.leave_one_out import responsibility_deviations, score_deviations
 from sklearn_lrvb.answers.margins import FamilyMargins, with_moments_that_exist
-from sklearn_lrvb.answers.targets import (
-    NoCovarianceError,
-    covariance,
-    joint_coordinates,
-    variance,
-)
+from sklearn_lrvb.answers.targets import NoCovarianceError, covariance, joint_coordinates, variance
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.mixture.model import DegenerateComponentError, occupied
 from sklearn_lrvb.mixture.refit import refitted

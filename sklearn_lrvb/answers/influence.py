@@ -115,10 +115,8 @@ def weight_influence_of_few_rows(rows, uncertainty, target, entries, out, tracke
     entries, out, tracked : as in `influence_of_rows`
     """
     posterior = uncertainty.fitted.posterior
-    information, coordinates = (
-        uncertainty.source.information(rows.n_samples),
-        posterior.model.coordinates(posterior),
-    )
+    information = uncertainty.source.information(rows.n_samples)
+    coordinates = posterior.model.coordinates(posterior)
     # Solving may itself pass over the training rows in threads, so that it cannot run inside a pass over
     # these. The sources and solutions of a row take D numbers each.
     for block in rows.blocks(2 * 8 * uncertainty.source.size, tracked):

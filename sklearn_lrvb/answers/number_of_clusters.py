@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
 from sklearn_lrvb.answers.partitions import PartitionPosterior
+from sklearn_lrvb.mixture.weight_priors import DirichletWeights
 from sklearn_lrvb.sampling.importance import systematic_sample
 from sklearn_lrvb.sampling.number_evidence import log_number_prior
 
@@ -44,7 +45,8 @@ class NumberOfClusters:
         labellings), and 'leave_one_out' its leave-one-out score, both in nats. NaN where a fit has none.
     criteria : tuple of str
         Those that were asked for. The first of them decides which number is `best`. By 'second_order' that is
-        where log evidence plus log P(K) is largest.
+        where log evidence plus log P(K) is largest; without log P(K) under stick-breaking weights, where the
+        log evidence is that of one labelling.
     log_evidence, log_evidence_error : ndarray of shape (n_fits,) or None
         The evidence of K components, log p(X | K), in nats, and its standard error.
     probability_errors : ndarray of shape (n_fits,) or None
@@ -61,7 +63,8 @@ class NumberOfClusters:
         expectation that changes.
     another_prior : NumberOfClusters or None
         The same under another prior, for clusters that differ more in shape, for smaller ones, further apart,
-        or for probabilities of categories nearer 0 and 1. The sentence says which.
+        for probabilities of categories nearer 0 and 1, or for classes that differ more in size. The sentence
+        says which. What is learned is learned under it too.
     n_optima : ndarray of int of shape (n_fits,)
         How many different optima starts, and splits of the best fit of K - 1, led to.
     n_occupied : ndarray of int of shape (n_fits,)
@@ -120,13 +123,19 @@ class NumberOfClusters:
     @property
     def best_(self) -> dict[str, int]:
         """The best number by criterion, without criteria that no fit has a value of."""
-        log_prior = {"second_order": log_number_prior(self.n_components)}
+        log_prior = {"second_order": log_number_prior(self.n_components) * self._has_prior}
         values = {name: self.scores[name] + log_prior.get(name, 0.0) for name in self.criteria}
         return {
             name: int(self.n_components[np.nanargmax(own)])
             for name, own in values.items()
             if not np.isnan(own).all()
         }
+
+    @property
+    def _has_prior(self):
+        """Whether P(K) is used: not with stick-breaking weights, where K is no number of clusters."""
+        priors = [fit._fitted.posterior.prior.weights.of_components for fit in self.estimators_.values()]
+        return all(isinstance(prior, DirichletWeights) for prior in priors)
 
     @property
     def probabilities(self) -> dict[int, float]:
@@ -161,7 +170,8 @@ class NumberOfClusters:
         best, shares = self.best, self.probabilities
         plural = "s" * (best != 1)
         if not shares:
-            return f"{best} component{plural} by {CRITERIA[self.criteria[0]]}."
+            before = " and P(K)" * (self._has_prior and self.criteria[0] == "second_order")
+            return f"{best} component{plural} by {CRITERIA[self.criteria[0]]}{before}."
         others = [k for k in shares if k != best and shares[k] >= _LEAST_TOLD]
         others = ", ".join(f"{k}: {shares[k]:.2f}" for k in sorted(others, key=lambda k: -shares[k]))
         share = _probability(shares[best])
@@ -329,7 +339,7 @@ class NumberOfClusters:
     def _table(self):
         """Names of the columns; for every fit its cells, each with whether it is the best, and a remark."""
         columns = [("K", [f"{k}" for k in self.n_components], None)]  # Name, cells, and criterion.
-        if self.criteria != ("leave_one_out",):
+        if self._has_prior and self.criteria != ("leave_one_out",):
             columns.append(("P(K)", _numbers(softmax(log_number_prior(self.n_components)), ".3f"), None))
         if "probability" in self.scores:
             columns.append(("P(K | X)", _numbers(self.scores["probability"], ".3f"), "probability"))

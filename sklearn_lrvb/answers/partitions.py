@@ -20,11 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.random import sample_without_replacement
 
-from sklearn_lrvb.answers.partition_search import (
-    DrawnPartitions,
-    closest_partition,
-    improved_partition,
-)
+from sklearn_lrvb.answers.partition_search import DrawnPartitions, closest_partition, improved_partition
 from sklearn_lrvb.mixture.model import occupied
 from sklearn_lrvb.reports import SentenceAndNumbers
 from sklearn_lrvb.rows import untracked

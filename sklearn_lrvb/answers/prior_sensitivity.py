@@ -34,13 +34,17 @@ def prior_reading(uncertainty, feature_names, names, stds):
     moves = prior_changes(uncertainty, names, stds) * informed
     direction, entry = np.unravel_index(moves.argmax(), moves.shape)
     largest = moves[direction, entry]
+    is_unmeasured = bool(np.isinf(stds[informed]).any())
+    if largest == 0 and is_unmeasured:
+        return "The prior may matter: how much cannot be told in sd, which is infinite."
     if largest == 0:
         return "The prior does not matter: small changes of it move none of these estimates."
     prior = posterior.model.changes_of_prior(posterior)
     how_much = next((reading for below, reading in _READINGS if largest < below), "matters")
     return (
         f"The prior {how_much}: with {prior.in_words[direction]}, {labels[entry]} would move by about "
-        f"{largest:.2g} sd, the most that any hyperparameter moves any estimate."
+        f"{largest:.2g} sd, the most that any hyperparameter moves any estimate"
+        f"{' whose sd is finite' if is_unmeasured else ''}."
     )
 
 

@@ -152,7 +152,7 @@ def log_evidence_(mixture) -> float:
     """
     uncertainty = mixture._uncertainty
     source, information = uncertainty.source, uncertainty.source.factored()
-    if information.holds_rows:
+    if not information.has_determinant:
         source.require_size(source.size, "The log evidence")
     # log|S|, with S = I - T' G T and T T' = R. The bound has no factor q of what is taken at its mode.
     fitted = uncertainty.fitted

@@ -23,12 +23,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_lrvb.answers.conclusions import (
-    Optimum,
-    RivalConclusion,
-    check_rival,
-    checked_conclusion,
-)
+from sklearn_lrvb.answers.conclusions import Optimum, RivalConclusion, check_rival, checked_conclusion
 from sklearn_lrvb.answers.deciding_rows import MOST_REFITS, DecidingRows, GreedySearch
 from sklearn_lrvb.answers.deletion import scores_without_groups, scores_without_rows
 from sklearn_lrvb.answers.error_bars import (
@@ -69,11 +64,7 @@ from sklearn_lrvb.estimators.arguments import (
     warn_of_weights_as_y,
 )
 from sklearn_lrvb.estimators.attributes import ComputedAttribute
-from sklearn_lrvb.estimators.callbacks import (
-    CallbackSupportMixin,
-    somebody_waits,
-    told_of,
-)
+from sklearn_lrvb.estimators.callbacks import CallbackSupportMixin, somebody_waits, told_of
 from sklearn_lrvb.mixture.model import occupied
 from sklearn_lrvb.mixture.prediction import (
     most_probable_components,
@@ -81,13 +72,7 @@ from sklearn_lrvb.mixture.prediction import (
     score_sums,
     scores_of_rows,
 )
-from sklearn_lrvb.reports import (
-    datasets_of_rows,
-    in_arviz,
-    require_arviz,
-    require_interval,
-    required_pandas,
-)
+from sklearn_lrvb.reports import datasets_of_rows, in_arviz, require_arviz, require_interval, required_pandas
 from sklearn_lrvb.rows import Tracked, blas_threads, given_rows, require_table, row_groups, untracked
 from sklearn_lrvb.sampling.posterior_check import LEAST_DRAWS, PosteriorCheck
 from sklearn_lrvb.sampling.sampler import PosteriorSampler
@@ -419,11 +404,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         return most_probable_components(self._given_rows(X, None, fitted), fitted.posterior)
 
     def predict_proba(
-        self,
-        X: ArrayLike,
-        *,
-        return_std: bool = False,
-        method: str = "auto",
+        self, X: ArrayLike, *, return_std: bool = False, method: str = "auto"
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Probabilities of the components for every row: the responsibilities of the E-step.
 
@@ -501,11 +482,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         return answer.deviations_of_rows(rows, quantity, shape)
 
     def score_samples(
-        self,
-        X: ArrayLike,
-        *,
-        return_std: bool = False,
-        method: str = "auto",
+        self, X: ArrayLike, *, return_std: bool = False, method: str = "auto"
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Log-likelihood of every row under the fit, as in scikit-learn.
 
@@ -1601,11 +1578,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             return function(rows, uncertainty, groups=along, tracked=tracked)
 
     def leverage(
-        self,
-        X: ArrayLike,
-        *,
-        groups: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
+        self, X: ArrayLike, *, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """How much each row raises its own score; divided by the number of parameters, Cook's distance.
 
@@ -1667,11 +1640,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             return uncertainty.of_rows(rows, leverages, tracked=tracked)
 
     def loo_score_samples(
-        self,
-        X: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
+        self, X: ArrayLike, *, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Score of every training row under the fit to all other rows, or to the rows of all other groups.
 

@@ -16,7 +16,6 @@ from dataclasses import replace
 import numpy as np
 from sklearn.utils import check_array
 
-from sklearn_lrvb.answers.single_values import sample_of
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.gaussian.covariance_structures import COVARIANCE_STRUCTURES
 from sklearn_lrvb.gaussian.covariance_structures.features import OptionalParts
@@ -280,7 +279,7 @@ def resolve_prior(estimator, rows, completion=None, core=None):
         degrees_of_freedom = 3.0 * structure.wisharts.block_size + 2.0
     return MixturePrior(
         learned=LearnedPrior.of_structure(structure, covariance) if parts.has_learned_prior else None,
-        rounding=rounding_of(sample_of(rows)) if parts.learns_covariance else None,
+        rounding=rounding_of(rows) if parts.learns_covariance else None,
         model=GAUSSIAN,
         weights=weights,
         structure=structure,

@@ -323,11 +323,7 @@ class LRVBGaussianMixture(BayesianMixture):
             StrOptions({"normal", "student", "student_by_component"}),
             Interval(Real, _LEAST_TAILS, _MOST_TAILS, closed="both"),
         ],
-        "noise": [
-            None,
-            "boolean",
-            Interval(Real, -_MOST_NATS, _MOST_NATS, closed="both"),
-        ],
+        "noise": [None, "boolean", Interval(Real, -_MOST_NATS, _MOST_NATS, closed="both")],
     }
 
     def __init__(
@@ -1008,10 +1004,7 @@ class LRVBGaussianMixture(BayesianMixture):
         return rows, labels
 
     def impute(
-        self,
-        X: ArrayLike,
-        *,
-        return_std: bool = False,
+        self, X: ArrayLike, *, return_std: bool = False
     ) -> NDArray[np.floating] | tuple[NDArray[np.floating], NDArray[np.float64]]:
         """Fill missing values by their posterior means, given the values of the row that are there.
 
@@ -1165,11 +1158,7 @@ class LRVBGaussianMixture(BayesianMixture):
         return pd.concat(parts)
 
     def sample_imputations(
-        self,
-        X: ArrayLike,
-        *,
-        n_imputations: int = 5,
-        random_state: int | np.random.RandomState | None = None,
+        self, X: ArrayLike, *, n_imputations: int = 5, random_state: int | np.random.RandomState | None = None
     ) -> NDArray[np.floating] | list:
         """Completed copies of X, whose missing values are drawn from their posterior.
 

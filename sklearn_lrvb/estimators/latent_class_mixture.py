@@ -38,6 +38,7 @@ from sklearn_lrvb.estimators.latent_class_rows import (
 )
 from sklearn_lrvb.estimators.maximum_likelihood import maximum_log_likelihood
 from sklearn_lrvb.family_mixture.posterior import Sums
+from sklearn_lrvb.family_mixture.prior import WEIGHT_CONCENTRATION
 from sklearn_lrvb.family_mixture.prior_changes import prior_sensitivity
 from sklearn_lrvb.family_mixture.starts import SAMPLE_ROWS, StartingResponsibilities, kinds_of_starts
 from sklearn_lrvb.family_mixture.targets import names_in_draws
@@ -438,10 +439,8 @@ class LRVBLatentClassMixture(BayesianMixture):
             responsibilities = given_responsibilities(self.init_params, self.n_components, kept)
             start = prior.model.first_posterior(counted, prior, responsibilities)
             return [lambda ascent: ascent.start_at(start)]
-        random_state, kinds = (
-            check_random_state(self.random_state),
-            kinds_of_starts(self.init_params, self.n_init),
-        )
+        random_state = check_random_state(self.random_state)
+        kinds = kinds_of_starts(self.init_params, self.n_init)
         kinds = kinds[:1] if self.n_components == 1 else kinds
         centers = StartingResponsibilities(rows, columns.columns, self.n_components)
 
@@ -493,14 +492,16 @@ class LRVBLatentClassMixture(BayesianMixture):
         return {**self._attributes_of({}, fitted, rows, False, fit), "_column_notes": notes}
 
     def _another_prior(self):
-        factors, prior = {}, self._fitted.posterior.prior
-        for family in prior.families:
-            factors |= family.hyperparameters
-        changed = {name: own * prior.hyperparameter(name) for name, own in factors.items() if own < 1}
+        prior, changed, words = self._fitted.posterior.prior, {}, []
         learned = () if prior.learned is None else prior.learned.names
-        words = [f"{name}={changed[name]:g} in place of what is learned" for name in learned]
+        factors = (
+            {WEIGHT_CONCENTRATION: 0.5} if learned else {}
+        )  # How alike classes are in size is not learned.
+        for family in prior.families:
+            factors |= {name: own for name, own in family.hyperparameters.items() if name not in learned}
         for share, factor in (("a tenth", 0.1), ("half", 0.5)):
-            names = [name for name in changed if factors[name] == factor and name not in learned]
+            names = [name for name, own in factors.items() if own == factor]
+            changed |= {name: factor * prior.hyperparameter(name) for name in names}
             words += [f"{share} of {' and of '.join(names)}"] if names else []
         return changed, ", ".join(words)
 
@@ -570,12 +571,7 @@ class LRVBLatentClassMixture(BayesianMixture):
         rows = sampled_rows(fitted.posterior, counts, random_state)
         return fitted.columns.decoded(rows), np.repeat(np.arange(len(counts)), counts)
 
-    def impute(
-        self,
-        X: ArrayLike,
-        *,
-        return_std: bool = False,
-    ) -> Any:
+    def impute(self, X: ArrayLike, *, return_std: bool = False) -> Any:
         """Fill missing values by what is expected of them, given the values of the row that are there.
 
         Parameters
@@ -757,12 +753,7 @@ class LRVBLatentClassMixture(BayesianMixture):
         n_free = np.count_nonzero(held) * (1 + per_class) - 1
         return maximum_log_likelihood(rows, posterior, held), n_free, rows.total_weight
 
-    def relative_entropy(
-        self,
-        X: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
+    def relative_entropy(self, X: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
         """How far apart the classes are: 1 where every row is of one for certain, 0 where nothing is known.
 
         Parameters

@@ -6,13 +6,7 @@ from scipy.special import digamma, zeta
 from sklearn_lrvb.distributions import dirichlet
 from sklearn_lrvb.distributions.special_functions import beta_quantile
 from sklearn_lrvb.families.base import ColumnFamily
-from sklearn_lrvb.families.scalars import (
-    along_sticks,
-    log_probabilities,
-    stick_logits,
-    stick_slopes,
-    sticks,
-)
+from sklearn_lrvb.families.scalars import along_sticks, log_probabilities, stick_logits, stick_slopes, sticks
 
 # The part of a prior centred on the table that is spread evenly, so that rare categories are not ruled out.
 _EVENLY = 0.2

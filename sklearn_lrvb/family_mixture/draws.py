@@ -122,10 +122,8 @@ class ClassCopula:
         variances = 1.0 / self._learned_information
         parameters.append(np.stack([variances, np.zeros_like(variances)], axis=-1))
         kinds = np.concatenate([*kinds, np.repeat("normal", len(variances))])
-        self._logits, self._log_gammas = (
-            np.flatnonzero(kinds == "logit"),
-            np.flatnonzero(kinds == "log_gamma"),
-        )
+        self._logits = np.flatnonzero(kinds == "logit")
+        self._log_gammas = np.flatnonzero(kinds == "log_gamma")
         self._parameters = np.concatenate(parameters)  # Under q, (Q, 2).
 
     @property

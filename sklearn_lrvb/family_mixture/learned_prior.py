@@ -30,7 +30,7 @@ from scipy.special import gammaln
 
 # Newton's method for log u: its number of steps and their length at most, and the length of a step that ends
 # it, because convergence is quadratic.
-_MOST_STEPS, _LONGEST_STEP, _CONVERGED = 100, 2.0, 1e-5
+_MOST_STEPS, _LONGEST_STEP, _CONVERGED = 100, 2.0, 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,35 +102,60 @@ class LearnedPrior:
         both = np.concatenate([sums, np.zeros((1, n_features))])  # The last one's q is the prior.
         signs = np.append(np.ones(n_components), -n_components)
 
-        def slopes(there):
-            return self._slopes(there, *(signs @ there.moments_along(both, self.directions)))
+        def slopes(values, offset):
+            return self._slopes(values, *(signs @ prior.moments_along(both + offset, self.directions)))
 
-        return _at_root(prior, slopes)
+        return self._at_root(prior, slopes)
 
     def given_statistics(self, prior, statistics):
         """The same, for a q whose E T, (K, W), does not follow u."""
-        nothing, n_components, total = (
-            np.zeros((1, len(self.directions))),
-            len(statistics),
-            statistics.sum(axis=0),
-        )
+        n_components, total = len(statistics), statistics.sum(axis=0)
 
-        def slopes(there):
-            expected, covariance = n_components * there.moments_along(nothing, self.directions)[:, 0]
-            return self._slopes(there, total - expected, -covariance)
+        def slopes(values, offset):
+            expected, covariance = n_components * prior.moments_along(offset, self.directions)
+            return self._slopes(values, total - expected, -covariance)
 
-        return _at_root(prior, slopes)
+        return self._at_root(prior, slopes)
 
-    def _slopes(self, prior, expected, covariance):
+    def _slopes(self, values, expected, covariance):
         """First and second derivatives in log u: (L,) each.
 
         Parameters
         ----------
+        values : (L,), u
         expected, covariance : (W,), whose products with d are the derivatives in u of all but the prior of u
         """
-        values = prior.learned_values
         slope = self.shape * (1.0 - values / self.means) + values * self.along(expected)
         return slope, slope - self.shape + np.square(values) * self.along(covariance)
+
+    def _at_root(self, prior, slopes):
+        """A prior with the u at which a function of log u has no slope, by Newton's method within brackets.
+
+        Parameters
+        ----------
+        prior : ClassPrior, where the search begins
+        slopes : callable
+            First and second derivatives of the function in log u, (L,) each, at some u, (L,), and what these
+            add to the sums beside the u of the prior, (W,).
+        """
+        logs = np.log(prior.learned_values)
+        low, high = np.full(logs.shape, -np.inf), np.full(logs.shape, np.inf)
+        for _ in range(_MOST_STEPS):
+            values = np.exp(logs)
+            slope, curvature = slopes(values, self.offset(values) - prior.offset)
+            if not np.isfinite(slope).all():
+                return prior
+            rises = slope > 0.0
+            low, high = np.where(rises, logs, low), np.where(rises, high, logs)
+            step = np.divide(-slope, curvature, out=_LONGEST_STEP * np.sign(slope), where=curvature < 0.0)
+            step = np.maximum(np.minimum(step, _LONGEST_STEP), -_LONGEST_STEP)
+            is_outside = (logs + step > high) | (logs + step < low)
+            if is_outside.any():
+                step = np.where(is_outside, 0.5 * (low + high) - logs, step)
+            logs = logs + step
+            if np.abs(step).max() < _CONVERGED:
+                break
+        return prior.with_learned(np.exp(logs))
 
     def _variance(self, prior, sums):
         """u^2 d' Cov_q(T) d, summed over some classes: (n, W) -> (L,)."""
@@ -157,30 +182,3 @@ class LearnedPrior:
     def sources(self, prior):
         """Q of one class, (W, L)."""
         return self.members * self.directions[:, None] * prior.learned_values
-
-
-def _at_root(prior, slopes):
-    """A prior with the u at which a function of log u has no slope, by Newton's method within brackets.
-
-    Parameters
-    ----------
-    prior : ClassPrior, where the search begins
-    slopes : callable, first and second derivatives of the function in log u, (L,) each, at that of a prior
-    """
-    logs = np.log(prior.learned_values)
-    low, high = np.full(logs.shape, -np.inf), np.full(logs.shape, np.inf)
-    for _ in range(_MOST_STEPS):
-        slope, curvature = slopes(prior.with_learned(np.exp(logs)))
-        if not np.isfinite(slope).all():
-            return prior
-        rises = slope > 0.0
-        low, high = np.where(rises, logs, low), np.where(rises, high, logs)
-        step = np.divide(-slope, curvature, out=_LONGEST_STEP * np.sign(slope), where=curvature < 0.0)
-        step = np.maximum(np.minimum(step, _LONGEST_STEP), -_LONGEST_STEP)
-        is_outside = (logs + step > high) | (logs + step < low)
-        if is_outside.any():
-            step = np.where(is_outside, 0.5 * (low + high) - logs, step)
-        logs = logs + step
-        if np.abs(step).max() < _CONVERGED:
-            break
-    return prior.with_learned(np.exp(logs))

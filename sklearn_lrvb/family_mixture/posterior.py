@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_solve
+from scipy.linalg import lapack
 
 from sklearn_lrvb.family_mixture.prior import ClassPrior
 from sklearn_lrvb.linear_response.complete_information import CompleteInformation
@@ -98,11 +98,6 @@ class ClassPosterior:
         """Twice the log of the integral over learned hyperparameters, which q holds at their mode."""
         information, _ = self.learned_information
         return float(np.log(2.0 * np.pi / information).sum())
-
-    @property
-    def is_exact_alone(self):
-        """Whether q of a single class is the exact posterior: not of learned hyperparameters."""
-        return self.prior.learned is None
 
     @property
     def coefficient_blocks(self):
@@ -199,7 +194,8 @@ class ClassPosterior:
     def count_response(self, intercepts):
         """V_pi^-1 b, the response of the counts to intercepts: (..., K) -> (..., K)."""
         flat = intercepts.reshape(-1, intercepts.shape[-1]).T
-        return cho_solve((self.intercept_root, True), flat).T.reshape(intercepts.shape)
+        solved = lapack.dpotrs(self.intercept_root, flat, lower=True)[0]
+        return solved.T.reshape(intercepts.shape)
 
     def units_of_columns(self):
         """Sizes of the columns' values, by which rows are compared: (P,)."""

@@ -125,8 +125,9 @@ class ClassPrior:
         with np.errstate(invalid="ignore", divide="ignore"):
             for family, place, (part, own) in zip(self.families, self.places, parts, strict=True):
                 if own.any():
-                    of_family = np.stack([family.expected(part), family.covariance_with(part, own)])
-                    moments[..., place] = of_family.reshape(*moments.shape[:-1], -1)
+                    of_family = family.expected(part), family.covariance_with(part, own)
+                    for moment, own_moment in zip(moments, of_family, strict=True):
+                        moment[..., place] = own_moment.reshape(*moment.shape[:-1], -1)
         return moments
 
     def log_evidence(self, sums):

@@ -192,6 +192,8 @@ class ObservedInformation(ABC):
     holds_rows : bool
         Whether results need products with data that the solver was given, such as training rows, so that
         these must stay in memory. False where the solver's own arrays suffice.
+    has_determinant : bool
+        Whether ``log_determinant`` is there.
     has_kernels : bool
         Whether covariances follow from products with the columns of B alone (`DualInformation.half`).
 
@@ -213,6 +215,7 @@ class ObservedInformation(ABC):
 
     name: ClassVar[str]
     holds_rows: ClassVar[bool]
+    has_determinant = True
     has_kernels = False
 
     def __init__(self, complete: CompleteInformation) -> None:
@@ -363,6 +366,8 @@ class SolverCosts:
         Cost of an iteration of coordinate ascent, in the same unit.
     n_numbers_per_column : int, default=0
         Numbers that are stored for a column of B.
+    dual_solution : float, default=0.0
+        Cost of a solution by the dual solver besides m^2, in the same unit.
 
     Examples
     --------
@@ -383,12 +388,13 @@ class SolverCosts:
     product: float
     iteration: float = 1.0
     n_numbers_per_column: int = 0
+    dual_solution: float = 0.0
 
     def costs(self, n_targets: int) -> dict[str, float]:
         """Cost of a number of solutions by every solver whose matrix fits into memory.
 
         * primal: gram + D^3/3 + D^2 a target, for D up to ``MAX_DENSE_SIZE``
-        * dual: kernel + m^3/3 + m^2 a target, for m up to ``MAX_DENSE_SIZE``
+        * dual: kernel + m^3/3 + (m^2 + dual_solution) a target, for m up to ``MAX_DENSE_SIZE``
         * matrix_free: 20 products a target
         """
         size, columns = self.n_coefficients, self.n_columns
@@ -396,7 +402,8 @@ class SolverCosts:
         if size <= MAX_DENSE_SIZE:
             costs["primal"] = self.gram + size**3 / 3 + n_targets * size**2
         if columns <= MAX_DENSE_SIZE:
-            costs["dual"] = self.kernel + columns**3 / 3 + n_targets * columns**2
+            of_target = columns**2 + self.dual_solution
+            costs["dual"] = self.kernel + columns**3 / 3 + n_targets * of_target
         return costs
 
     def products_for_a_matrix(self) -> int:

@@ -408,6 +408,7 @@ class MatrixFreeInformation(ObservedInformation):
 
     name = "matrix_free"
     holds_rows = True
+    has_determinant = False
 
     def __init__(
         self,

@@ -21,11 +21,7 @@ from sklearn_lrvb.mean_field.exponential_families import Categorical
 from sklearn_lrvb.mean_field.exponential_families.family import require_count
 from sklearn_lrvb.mean_field.factor import Factor, entry_label, named_factor
 from sklearn_lrvb.mean_field.log_joint import LogJoint
-from sklearn_lrvb.mean_field.posterior_check import (
-    MeanFieldCheck,
-    checked_posterior,
-    integrated_factors,
-)
+from sklearn_lrvb.mean_field.posterior_check import MeanFieldCheck, checked_posterior, integrated_factors
 from sklearn_lrvb.mean_field.quantities import (
     Quantity,
     coordinates,
@@ -877,7 +873,7 @@ class MeanFieldPosterior:
             warn_caller(
                 f"q is {self.newton_decrement:.2g} posterior standard deviations from the optimum "
                 f"(newton_decrement), and linear response is a derivative at the optimum: lower tol or "
-                f"raise max_iter.",
+                f"raise max_iter."
             )
 
     def _unidentified(self, quantities, jacobian=None):

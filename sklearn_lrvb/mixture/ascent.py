@@ -68,8 +68,9 @@ _SLOW_CONTRACTION = 0.4
 _SLOW_WITHOUT_NEW_MATRIX = 0.1
 
 # Where the smallest eigenvalue of M, relative to the complete information, is below minus this, the state
-# is a saddle and is left along the eigenvector.
+# is a saddle and is left along the eigenvector, at first by so many mean-field standard deviations.
 _NEGATIVE_CURVATURE = 1e-6
+_ESCAPE = 8.0
 
 
 @dataclass(frozen=True)
@@ -265,8 +266,9 @@ class Ascent:
         """Newton steps to the end, or until iterations gain more for the same cost.
 
         Iterations gain more in two cases. M may be indefinite, and a Newton step gain less than the
-        iterations of the same cost. Or M is definite, but the decrement falls no faster than by iterations:
-        while a component empties, for example, every Newton step merely halves its count.
+        iterations of the same cost. Near a saddle these would grow slowly, so that it is left first. Or M is
+        definite, but the decrement falls no faster than by iterations: while a component empties, for
+        example, every Newton step merely halves its count.
 
         Parameters
         ----------
@@ -297,7 +299,8 @@ class Ascent:
             last_decrement = np.inf if before.is_indefinite else before.decrement
             nearby = before.information if before.predicts(fit, self.tol) else None
             if before.is_indefinite and fit.gain < least_gain:
-                break
+                away = self._escaped(before)
+                return away if away is not None and away.lower_bound > fit.lower_bound else fit
             del before  # And its matrix, while the next one is formed.
         return fit
 
@@ -484,8 +487,10 @@ class Ascent:
         eigenvalue, eigenvector = fit.information.smallest_eigenvalue()
         if eigenvalue > -_NEGATIVE_CURVATURE:
             return None
-        away = fit.information.complete.solve_root_transposed(eigenvector[:, None])[:, 0]
-        return self._along(fit, away, fit.round_off())
+        complete = fit.information.complete
+        away = complete.solve_root_transposed(eigenvector[:, None])[:, 0]
+        uphill = complete.times_root_transposed(fit.residual[:, None])[:, 0] @ eigenvector
+        return self._along(fit, np.copysign(_ESCAPE, uphill) * away, fit.round_off())
 
     def _accepted_if_gains(self, fit, posterior, least_gain):
         """The state at a posterior; None where the lower bound gains less than that there."""

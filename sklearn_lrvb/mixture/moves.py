@@ -199,10 +199,8 @@ class MoveProposals:
         components : int array (n,)
         log_kept, taken_over : (n,) and (n, L), as in `AssignmentSums`
         """
-        present, log_weights = (
-            self._fit.e_step_result.moments.counts,
-            self._fit.posterior.expectations.log_weights,
-        )
+        present = self._fit.e_step_result.moments.counts
+        log_weights = self._fit.posterior.expectations.log_weights
         counts = present + taken_over
         counts[np.arange(len(components)), components] = 0.0
         weights = self._components.gains_of_weights(counts, present) - (counts - present) @ log_weights
@@ -233,19 +231,22 @@ class MoveProposals:
 
         Even where merging any two components loses, merging three or all of them may gain. Components are
         merged one after the other, always the two that gain most or lose least, and the best of all stages is
-        proposed.
+        proposed. What is lost by then can hardly be more than all divergences from the prior, which is all
+        that merges save.
         """
-        components, gain = self._components, 0.0
+        components, gain, most = self._components, 0.0, self._divergence_saved.sum()
         stages = []  # The gain without entropy, what makes the posterior, and the groups merged.
         # By where their rows are.
         groups = {k: (k,) for k in np.flatnonzero(occupied(self._fit.next_posterior.counts))}
-        while 1 < len(groups) <= _MAX_COLLAPSED:
+        if not 2 < len(groups) <= _MAX_COLLAPSED:
+            return
+        while len(groups) > 1:
             pairs = np.array(list(itertools.combinations(groups, 2)))
             best, gains = best_merges(components, pairs, 1)
-            if not np.isfinite(gains[0]):
-                break
             first, second = best[0]
             gain += gains[0]
+            if not gain > -most:
+                break
             groups[first] = groups.pop(first) + groups.pop(second)
             merged = functools.partial(components.merged_posterior, best)
             stages.append((gain, merged, [group for group in groups.values() if len(group) > 1]))

@@ -218,10 +218,7 @@ class BrokenStick:
         # log of 1 - sum_{j<k} pi_j, from the last to the first, and what is left before them.
         reversed_weights = np.column_stack([after, log_weights[:, ::-1]])
         tails = np.logaddexp.accumulate(reversed_weights, axis=1)[:, ::-1]
-        return (
-            (log_weights - tails[:, :-1])[:, :n_breaks],
-            np.diff(tails, axis=1)[:, :n_breaks],
-        )
+        return (log_weights - tails[:, :-1])[:, :n_breaks], np.diff(tails, axis=1)[:, :n_breaks]
 
 
 @dataclass
@@ -475,7 +472,4 @@ def _first_break(log_stick, log_rest):
     return np.stack([log_stick[..., 0], log_rest[..., 0]], axis=-1)
 
 
-WEIGHT_PRIORS = {
-    "dirichlet_distribution": DirichletWeights,
-    "dirichlet_process": StickBreakingWeights,
-}
+WEIGHT_PRIORS = {"dirichlet_distribution": DirichletWeights, "dirichlet_process": StickBreakingWeights}

@@ -29,8 +29,8 @@ importance sampling is unreliable, a bridge between its draws and those of the c
 `NumberEvidence` does this for K = 1, 2, ... in turn.
 
 *The prior on K*, `log_number_prior`, is a Poisson distribution of mean 1, given that there is a cluster: P(K)
-is in proportion to 1/K! (Nobile 2005). The K! labellings of the same K clusters then count once: a further
-cluster has to explain the rows better than its K + 1 labels make probable by chance.
+is in proportion to 1/K! (Nobile 2005). The evidence adds up the K! labellings of the same K clusters,
+which then count once.
 """
 
 from dataclasses import dataclass

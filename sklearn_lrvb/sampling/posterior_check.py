@@ -33,8 +33,8 @@ class PosteriorCheck(SentenceAndNumbers):
         The `method` to pass to ``sample_posterior`` and ``posterior_summary``, where "auto" does not choose.
     mean_shift : ndarray of shape (D,)
         By how many LRVB standard deviations the exact posterior means are above `posterior_mean_`, to first
-        order, by parameter in the order of `posterior_names_`. Means and precisions of components that hold
-        no rows, under a learned prior, are drawn from their prior instead, and the means are theirs.
+        order, by parameter in the order of `posterior_names_`. All but the weights of components that hold no
+        rows, under a learned prior, is drawn from its prior instead, and the means are those.
     mean_shift_error : ndarray of shape (D,)
         Monte Carlo standard errors of `mean_shift`.
     log_ratio_variance : float

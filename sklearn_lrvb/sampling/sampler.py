@@ -15,10 +15,7 @@ from sklearn_lrvb.rows import batches, untracked
 from sklearn_lrvb.sampling.copula import CopulaDensity
 from sklearn_lrvb.sampling.draws import DrawArrays
 from sklearn_lrvb.sampling.importance import ImportanceWeights
-from sklearn_lrvb.sampling.likelihood import (
-    check_log_likelihood_size,
-    log_likelihood_of_draws,
-)
+from sklearn_lrvb.sampling.likelihood import check_log_likelihood_size, log_likelihood_of_draws
 
 _ARRAYS_PER_DRAW = 16  # Number of arrays of the size of the coefficients that exist at once.
 # Least prior concentration, and reciprocal of the largest, with which log densities have digits. The

@@ -239,7 +239,7 @@ def test_leverages_of_a_linear_model_sum_to_its_parameters():
 @pytest.mark.parametrize("solver", INFORMATION)
 def test_results_depend_on_neither_blocks_nor_threads(solver, monkeypatch):
     use_information(solver, monkeypatch)
-    model = {"covariance_type": "full", "prior": "fixed" if solver == "dual" else "learned"}
+    model = {"covariance_type": "full", "prior": "learned"}
     estimator = mixture(model, n_components=2).fit(three_blobs(150))
     rows = three_blobs()[::15]
     leverage, spread = (

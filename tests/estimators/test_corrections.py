@@ -216,15 +216,15 @@ def test_rows_in_parts_give_the_same(model):
 @pytest.mark.slow
 @pytest.mark.parametrize("solver", INFORMATION)
 def test_every_solver_gives_the_same(solver, monkeypatch):
-    X, prior = waits(), "fixed" if solver == "dual" else "learned"
-    expected = fit(prior=prior).sample_posterior(n_draws=20, random_state=0, method="exact", X=X)
+    X = waits()
+    expected = fit().sample_posterior(n_draws=20, random_state=0, method="exact", X=X)
     use_information(solver, monkeypatch)
-    estimator = fit(prior=prior)
+    estimator = fit()
     draws = estimator.sample_posterior(n_draws=20, random_state=0, method="exact", X=X)
     np.testing.assert_allclose(draws["means"], expected["means"], rtol=1e-3)
     np.testing.assert_allclose(
         estimator.posterior_check(X, random_state=0).mean_shift,
-        fit(prior=prior).posterior_check(X, random_state=0).mean_shift,
+        fit().posterior_check(X, random_state=0).mean_shift,
         atol=1e-4,
     )
 

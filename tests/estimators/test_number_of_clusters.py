@@ -154,7 +154,19 @@ def test_the_best_number_by_second_order_has_the_same_prior(found):
         own = {"second_order": np.array(scores)}
         result = replace(found, criteria=("second_order",), scores=own)
         assert result.best_ == {"second_order": best}
+        assert " by second order and P(K)." in result.verdict
         assert [line.split()[0] for line in repr(result).split("\n") if "*" in line] == [f"{best}"]
+
+
+def test_numbers_have_no_prior_with_sticks_whose_labellings_are_not_counted():
+    sticks = LRVBGaussianMixture(weight_concentration_prior=0.1, random_state=0)
+    options = {"n_components": [1, 2, 3], "criteria": ["second_order"], "n_init": 1, "random_state": 0}
+    result = number_of_clusters(sticks, np.random.default_rng(1).normal(size=(60, 1)), **options)
+    scores = np.array([0.0, 0.2, 0.4])  # By which one component would be the best under 1/K!.
+    result = replace(result, scores={"second_order": scores})
+    assert result.best == 3
+    assert result.verdict.startswith("3 components by second order.")
+    assert "P(K)" not in repr(result)
 
 
 @pytest.mark.slow

@@ -166,7 +166,7 @@ def test_default_priors_are_those_of_the_repeated_rows():
 @pytest.mark.parametrize("information", INFORMATION)
 def test_every_solver_of_the_information_counts_weights(covariance_type, information, monkeypatch):
     use_information(information, monkeypatch)
-    model = {"covariance_type": covariance_type, "prior": "fixed" if information == "dual" else "learned"}
+    model = {"covariance_type": covariance_type, "prior": "learned"}
     repeated = mixture(model, 3, init_params=np.repeat(start(3), WHOLE, axis=0))
     assert_same_posterior(weighted(model, WHOLE), repeated.fit(np.repeat(X, WHOLE, axis=0)), rtol=1e-7)
 

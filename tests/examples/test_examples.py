@@ -47,7 +47,7 @@ SMALLER = {
     },
     "plot_mnist_pca_pipeline.py": {"\nn_draws = 3000  #": "\nn_draws = 300  #"},
     "plot_model_choice.py": {
-        "\nnumbers = range(1, 7)\n": "\nnumbers = range(1, 4)\n",
+        "\nnumbers = range(1, 7)\n": "\nnumbers = range(1, 5)\n",
         "X, n_components=numbers, ": "X, n_components=numbers, n_init=1, n_draws=200, ",
         'for shape in ("full", "tied", "diag", "spherical"):': 'for shape in ("full", "spherical"):',
         "faithful, n_components=numbers, ": "faithful, n_components=numbers, n_init=1, n_draws=200, ",

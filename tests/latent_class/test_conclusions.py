@@ -218,10 +218,13 @@ def test_another_prior_changes_the_numbers_of_the_columns_there_are():
     other = replace(Numbers(), category_concentration_prior=0.35)
     alone = compared(categories(30), other, n_sweeps=30, **(options | {"another_prior": False}))
     np.testing.assert_array_equal(of_categories.another_prior.log_evidence, alone.log_evidence)
-    learned = compared(
-        categories(30), replace(Numbers(), category_concentration_prior=None), n_sweeps=30, **options
-    )
-    assert "(category_concentration_prior=0.5 in place of what is learned)" in learned.verdict
+    # What is learned stays so.
+    learning = replace(Numbers(), category_concentration_prior=None)
+    learned = compared(categories(30), learning, n_sweeps=30, **options)
+    assert "Under another prior (half of weight_concentration_prior)" in learned.verdict
+    other = replace(learning, weight_concentration_prior=0.5 * learning.weight_concentration_prior)
+    alone = compared(categories(30), other, n_sweeps=30, **(options | {"another_prior": False}))
+    np.testing.assert_array_equal(learned.another_prior.log_evidence, alone.log_evidence)
     assert "a tenth of mean_precision_prior and of variance_prior, half of" in (
         compared(SMALL, n_sweeps=30, columns=COUNTED, **options).verdict
     )

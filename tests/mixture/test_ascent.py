@@ -203,7 +203,7 @@ def test_a_step_that_leads_too_far_is_halved(covariance_type):
     assert moved.n_iter == 1
 
 
-def start_at_a_saddle(monkeypatch, offsets=0.0, information="primal"):
+def start_at_a_saddle(monkeypatch, offsets=0.0):
     """Two equal components, or nearly: a stationary point that no gradient leaves."""
 
     def start(rows, n_components, *_):
@@ -211,14 +211,13 @@ def start_at_a_saddle(monkeypatch, offsets=0.0, information="primal"):
         return 1 / n_components + sides
 
     monkeypatch.setattr(estimator_module, "starting_responsibilities", start)
-    prior = "fixed" if information == "dual" else "learned"
-    return {"prior": prior, "weight_concentration_prior_type": "dirichlet_distribution"}
+    return {"weight_concentration_prior_type": "dirichlet_distribution"}
 
 
 @pytest.mark.parametrize("information", INFORMATION)
 def test_a_saddle_is_left(information, monkeypatch):
     use_information(information, monkeypatch)
-    estimator = mixture(start_at_a_saddle(monkeypatch, information=information)).fit(overlapping())
+    estimator = mixture(start_at_a_saddle(monkeypatch)).fit(overlapping())
     assert estimator.converged_
     assert newton_decrement(estimator) < 1e-6
     assert np.diff(estimator.lower_bounds_).min() > -1e-9
@@ -230,7 +229,7 @@ def test_a_saddle_is_left(information, monkeypatch):
 def test_a_fit_whose_last_step_ends_at_a_saddle_has_not_converged(information, monkeypatch):
     # the residual is zero there, so that a Newton step by products alone meets no negative curvature
     use_information(information, monkeypatch)
-    estimator = mixture(start_at_a_saddle(monkeypatch, information=information), max_iter=1)
+    estimator = mixture(start_at_a_saddle(monkeypatch), max_iter=1)
     with pytest.warns(ConvergenceWarning):
         estimator.fit(overlapping())
     assert not estimator.converged_
@@ -244,7 +243,7 @@ def test_negative_curvature_at_the_end_is_no_optimum(information, offset, monkey
     # so near the saddle that the decrement alone is that of an optimum, or of one a step away
     use_information(information, monkeypatch)
     offsets = np.linspace(-offset, offset, len(overlapping()))
-    model = start_at_a_saddle(monkeypatch, offsets, information)
+    model = start_at_a_saddle(monkeypatch, offsets)
     estimator = mixture(model).fit(overlapping())
     assert estimator.converged_
     assert newton_decrement(estimator) < 1e-6

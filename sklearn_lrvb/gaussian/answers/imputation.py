@@ -115,11 +115,8 @@ def variances_and_sources(coordinates, block, row, feature):
     expectation = expect_in_range(
         coordinates, RowBlock(block.rows[:, row], None, 0, block.numbers[row], missing)
     )
-    r, whitened, each = (
-        _component_probabilities(posterior, expectation),
-        expectation.represented,
-        np.arange(len(row)),
-    )
+    r = _component_probabilities(posterior, expectation)
+    whitened, each = expectation.represented, np.arange(len(row))
     expected = _expected_values(posterior, whitened)[:, feature, each]
     gaps = expected - np.einsum("km,km->m", r, expected)
     # Pi W^-T e of every value's coordinate e.

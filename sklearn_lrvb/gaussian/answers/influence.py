@@ -26,11 +26,7 @@ from sklearn_lrvb.answers.influence import InfluenceFunctions
 from sklearn_lrvb.answers.responses import ResponsesOfRows
 from sklearn_lrvb.gaussian.answers.scores_without_rows import scores_at
 from sklearn_lrvb.gaussian.e_step.coordinates import scale_directions
-from sklearn_lrvb.mixture.e_step import (
-    LEAST_RESPONSIVE_RESPONSIBILITY,
-    centred_on_average,
-    expect_in_range,
-)
+from sklearn_lrvb.mixture.e_step import LEAST_RESPONSIVE_RESPONSIBILITY, centred_on_average, expect_in_range
 from sklearn_lrvb.rows import Workload, rows_in_cache, slices
 
 

@@ -13,12 +13,7 @@ from scipy.special import ndtri
 from sklearn_lrvb.answers.margins import Margins
 from sklearn_lrvb.answers.targets import variance
 from sklearn_lrvb.distributions.special_functions import inverse_gamma_quantile, log_gamma_rise
-from sklearn_lrvb.gaussian.answers.targets import (
-    Covariances,
-    LogTails,
-    Scales,
-    StandardDeviations,
-)
+from sklearn_lrvb.gaussian.answers.targets import Covariances, LogTails, Scales, StandardDeviations
 from sklearn_lrvb.symmetric_matrices import upper_triangle
 
 # Least mean of the reciprocal of a variance, relative to its mean under q itself, as for the pivots of random

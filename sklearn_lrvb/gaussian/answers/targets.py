@@ -15,13 +15,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import block_diag
 
-from sklearn_lrvb.answers.targets import (
-    LogWeights,
-    NoCovarianceError,
-    Target,
-    Targets,
-    Weights,
-)
+from sklearn_lrvb.answers.targets import LogWeights, NoCovarianceError, Target, Targets, Weights
 from sklearn_lrvb.distributions.special_functions import (
     correlation_quantile,
     gamma_quantile,

@@ -150,6 +150,18 @@ class RowColumns:
     def _origin(self, k):
         return self._posterior.second_moment_origin[self._posterior.structure.layout.group_of(k)]
 
+    def statistics(self, maps, some):
+        """Sums over the components of a (s(V y) - V O V') of some columns: V (S, ...) -> (m, ...)."""
+        structure = self._posterior.structure
+        vectors = structure.transformed(maps, np.moveaxis(self._whitened, 2, 0)[self._row[some]])
+        origins = structure.congruence(maps, self._posterior.second_moment_origin)
+        sums = np.zeros((len(vectors), *structure.identity.shape))
+        for k, weights in enumerate(self.weights[: structure.n_components, some]):
+            statistics = structure.statistic_by_row(vectors[:, k].T)
+            statistics -= origins[structure.layout.group_of(k)]
+            sums += weights[structure.statistic_axes] * statistics
+        return sums
+
     # Products with R.
 
     @cached_property

@@ -389,10 +389,8 @@ class _SumsInOwnCoordinates:
     def _by_differences(self, whitened, pairs):
         """G, (D, D), of some rows by pairs of components, which share coefficients."""
         structure = self._posterior.structure
-        index, missing = (
-            structure.layout.places_of_components,
-            np.zeros(2 * (structure.layout.n_coefficients,)),
-        )
+        index = structure.layout.places_of_components
+        missing = np.zeros(2 * (structure.layout.n_coefficients,))
         is_shared = (index == index[0]).all(axis=0)
         for k, l, some, weights in pairs:
             rows = whitened.selected(some)

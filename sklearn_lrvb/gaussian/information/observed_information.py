@@ -22,6 +22,7 @@ import functools
 import numpy as np
 
 from sklearn_lrvb.gaussian.information.columns import RowColumns
+from sklearn_lrvb.gaussian.information.learned_prior_information import LearnedPriorInformation
 from sklearn_lrvb.gaussian.information.missing_information import (
     by_pairs,
     from_monomials,
@@ -31,7 +32,7 @@ from sklearn_lrvb.gaussian.information.missing_information import (
 )
 from sklearn_lrvb.gaussian.posterior.learned_prior import LearnedInformation
 from sklearn_lrvb.linear_response.complete_information import CompleteInformation
-from sklearn_lrvb.linear_response.observed_information import MAX_DENSE_SIZE, SolverCosts
+from sklearn_lrvb.linear_response.observed_information import MAX_DENSE_SIZE, PACKED_SYSTEM, SolverCosts
 from sklearn_lrvb.linear_response.solvers import (
     DualInformation,
     MatrixFreeInformation,
@@ -68,6 +69,8 @@ _COLUMNS_PER_ALTERNATIVE = 1.25
 # Cost of an entry of the kernel for one pair of components, measured from 150 to 1,200 columns: some ten
 # elementwise operations on arrays that do not stay in cache.
 _FLOPS_PER_KERNEL_ENTRY = 500
+# What a learned C0 adds: products with it, of matrices and of entries, and how many a solution takes.
+_FLOPS_PER_LEARNED_ENTRY, _PRODUCTS_WITH_LEARNED_PRIOR = 200, 20
 _NO_COLUMNS = 10**9  # Where rows with missing values have no columns: more than any solver can take.
 
 # Cost of the missing information as a matrix. Entries are those of matrices formed and scaled. Products of
@@ -157,6 +160,11 @@ class GaussianInformation(MixtureInformation):
             return MatrixFreeInformation(self.complete, product)
         return PrimalInformation(self.complete, product(np.eye(size)))
 
+    def _of_learned_prior(self, columns):
+        """M from the columns of rows, where hyperparameters are learned."""
+        information = LearnedPriorInformation(self.complete, columns, self.posterior)
+        return information if information.has_definite_rest else information.by_other_solver
+
     @property
     def mean_field(self):
         """R^-1 with q's own degrees of freedom: the inverse covariance of the coefficients under q.
@@ -182,21 +190,24 @@ class GaussianInformation(MixtureInformation):
         return CompleteInformation([of_intercepts, of_others])
 
     def observed(self, rows, result, n_targets=1, solver=None, missing_values=True):
-        """As of every mixture. Rows that miss values have no "dual" solver for precision matrices, nor have
-        rows with scales: all of them lose information, however certain their labels are.
+        """As of every mixture. Rows that miss values have no "dual" solver for precision matrices or for a
+        learned prior, nor have rows with scales: all lose information, however certain their labels are.
         """
         posterior, structure = self.posterior, self.posterior.structure
         chosen = solver or self.costs(rows, result).cheapest(n_targets)
-        if chosen == "dual" and (structure.has_scales or structure.parts.has_learned_prior):
+        is_learned = posterior.prior.learned is not None
+        if chosen == "dual" and (structure.has_scales or (is_learned and rows.has_missing)):
             reason = (
                 "Student's t components have no dual solver: every row loses information by its unknown scale"
                 if structure.has_scales
-                else "prior='learned' has no dual solver: the hyperparameters depend on all components"
+                else "prior='learned' has no dual solver where values are missing"
             )
             raise ValueError(f"{reason}. Use solver='primal' or 'matrix_free'.")
         complete = self.complete
         if chosen == "dual":
             columns = RowColumns.of_rows(rows, posterior, missing_values)
+            if is_learned:
+                return self._of_learned_prior(columns)
             if columns.shares is None or columns.shares.min() > round_off(len(complete)):
                 return DualInformation(complete, columns, columns.shares)
             # M is not positive definite, which the other solvers can say more of.
@@ -206,13 +217,13 @@ class GaussianInformation(MixtureInformation):
             costs = _costs_of_matrix(rows, structure, result.n_ambiguous_pairs, passes)
             ways = sorted(costs, key=costs.__getitem__)
             missing = missing_information(rows, posterior, ways, missing_values)
-            if posterior.prior.learned is not None:
+            if is_learned:
                 LearnedInformation(posterior).add_to(missing)
             return PrimalInformation(complete, missing)
         product = functools.partial(
             missing_information_product, rows, posterior, missing_values=missing_values
         )
-        if posterior.prior.learned is not None:
+        if is_learned:
             of_rows, of_prior = product, LearnedInformation(posterior).product
 
             def product(coefficients):
@@ -222,6 +233,8 @@ class GaussianInformation(MixtureInformation):
 
     def from_arrays(self, arrays):
         columns = functools.partial(RowColumns.from_arrays, self.posterior)
+        if self.posterior.prior.learned is not None and PACKED_SYSTEM not in arrays:
+            return self._of_learned_prior(columns(arrays))
         return information_from_arrays(self.complete, arrays, columns)
 
     def missing(self, rows):
@@ -237,11 +250,17 @@ class GaussianInformation(MixtureInformation):
         n_components = structure.n_components
         n_columns = int(_COLUMNS_PER_ALTERNATIVE * result.n_alternatives)
         is_learned = structure.parts.has_learned_prior
-        if (rows.has_missing and structure.is_matrix) or structure.has_scales or is_learned:
+        has_none = rows.has_missing and (structure.is_matrix or is_learned)
+        if has_none or structure.has_scales:
             n_columns = _NO_COLUMNS
         n_kernels = n_components**2 if structure.shares_precision else n_components
         per_kernel_entry = 2 * structure.n_features + _FLOPS_PER_KERNEL_ENTRY
         kernel = n_kernels * n_columns**2 * per_kernel_entry + _FLOPS_PER_KERNEL
+        of_learned = 0.0
+        if structure.parts.learns_covariance:
+            of_learned = _FLOPS_PER_LEARNED_ENTRY * structure.n_groups * structure.n_quadratic
+            of_learned += 4 * structure.n_groups * structure.n_features**3 * structure.is_matrix
+            kernel += (1 + n_columns) * _PRODUCTS_WITH_LEARNED_PRIOR * of_learned + _FLOPS_PER_KERNEL
         passes = _pass_costs(rows, structure)
         of_matrix = min(_costs_of_matrix(rows, structure, result.n_ambiguous_pairs, passes).values())
         return SolverCosts(
@@ -249,7 +268,8 @@ class GaussianInformation(MixtureInformation):
             n_columns=n_columns,
             gram=of_matrix + _FLOPS_PER_ENTRY * structure.layout.n_coefficients**2 + _FLOPS_PER_MATRIX,
             kernel=kernel + passes[0],
-            product=_PASSES_PER_PRODUCT * passes[1],
+            product=_PASSES_PER_PRODUCT * passes[1] + 2 * of_learned,
             iteration=passes[1] + _FLOPS_PER_M_STEP,
             n_numbers_per_column=n_components * structure.n_features,
+            dual_solution=_PRODUCTS_WITH_LEARNED_PRIOR * of_learned,
         )

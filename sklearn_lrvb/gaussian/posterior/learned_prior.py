@@ -35,12 +35,12 @@ from scipy.special import gammaln
 
 from sklearn_lrvb.distributions.wishart import half_degrees_of_freedom
 
-# Newton's method for log b0: its number of steps and their length at most, and the length of a step that ends
-# it, because convergence is quadratic.
-_MOST_STEPS, _LONGEST_STEP, _CONVERGED = 50, 2.0, 1e-7
+# Newton's method for log b0: its number of steps and their length at most, and the length of a step that is
+# round-off: from the root itself it makes none, so that a copy has the same b0.
+_MOST_STEPS, _LONGEST_STEP, _CONVERGED = 50, 2.0, 1e-12
 
-# Share of a change of C0 that an iteration makes, and the precisions with it. Where C0 falls by many
-# orders, some of it has to stay, so that the scatter of the rows, to which it is added, keeps its digits.
+# Share of a change of C0 that is made. Where C0 falls by many orders, some of it has to stay, so that the
+# scatter of the rows, to which it is added, keeps its digits.
 _MOST_OF_A_CHANGE = 0.999
 
 
@@ -110,9 +110,9 @@ class LearnedPrior:
                 of_shares += share
                 slope += share * (1.0 - share)
             step = (shape - b * rate - half * of_shares) / (b * rate + half * slope)
-            b *= math.exp(min(max(step, -_LONGEST_STEP), _LONGEST_STEP))
             if abs(step) < _CONVERGED:
                 break
+            b *= math.exp(min(max(step, -_LONGEST_STEP), _LONGEST_STEP))
         return b
 
     def _covariance_root(self, degrees_of_freedom, whiteners):
@@ -120,7 +120,10 @@ class LearnedPrior:
         structure, factor = self.structure, self._factor
         precisions = structure.gram(structure.transposed(structure.composed(whiteners, factor)))
         expected = (self.freedom / degrees_of_freedom) * structure.identity
-        root = inverse_roots(structure, expected + precisions.sum(axis=0, keepdims=True))
+        # In reversed order an upper factor of a matrix is lower triangular.
+        reverse = (slice(None), *[slice(None, None, -1)] * structure.identity.ndim)
+        reversed_sums = np.ascontiguousarray((expected + precisions.sum(axis=0, keepdims=True))[reverse])
+        root = structure.transposed(structure.whiteners(structure.cholesky(reversed_sums)))[reverse]
         own = self.own_freedom(len(whiteners), degrees_of_freedom)
         return math.sqrt(own) * structure.composed(factor, root)
 
@@ -156,32 +159,62 @@ class LearnedPrior:
         roots, nu = self.structure.transposed(self._relative_root(prior)), prior.degrees_of_freedom
         return (self.freedom / nu) * self.structure.gram(roots)
 
-    def change_with_precisions(self, prior, roots, freedom):
-        """How C0 changes if the precisions follow it: E (1, ...), where C0 = L L' becomes L (1 + E) L'.
+    def followed(self, q, counts, freedom, distances, scatter):
+        """Means and scatter of components that follow a change of b0 and C0 at once: (K, P) and (S, ...).
 
-        Precisions at the old C0 hold it back, most of all those of components without rows, which nothing
-        else keeps there. In the units of L, with Y = (1 + E)^-1, the precision of a group without rows
-        becomes nu0 Y. Others change by less: by w_k (Y - 1), w_k = nu0 (e_k/c_k)^2, where e_k is E Lambda in
-        these units, so that e_k = c_k = nu0 without rows. Let H = L' (A + sum of E Lambda) L, and w be the
-        sum of w_k. Then C0 = g' H^-1 reads g' Y = H + w (Y - 1), and 1 + E = (g' - w) (H - w)^-1. As w < g',
-        C0 does not go too far. In place of a matrix e_k stands a bound of its smallest eigenvalue, so that
-        H - w is positive definite. `_MOST_OF_A_CHANGE` of w, and of E, is taken.
+        At given hyperparameters the components hold these back, most of all where they have few rows.
 
         Parameters
         ----------
-        prior : MixturePrior, with the C0 for which the precisions were computed
-        roots : (S, ...), M with M' M = L' E(Lambda) L in the precision groups
+        q : VariationalPosterior, with the b0 and C0 of the other arguments, in its whitened coordinates
+        counts : (K,), rows that the means are known from
+        freedom : (S,), c
+        distances : (K, P), m0 - m_k
+        scatter : (S, ...), A = c (E Lambda)^-1
+        """
+        structure, b = self.structure, q.prior.mean_precision
+        whiteners = structure.whiteners(structure.cholesky(scatter / freedom[structure.statistic_axes]))
+        if self.shape:
+            whitened = structure.transformed(whiteners, distances).ravel()
+            new = self._mean_precision(b, counts, float(whitened.dot(whitened)))
+            shares = (b + counts) / (new + counts)  # Distances are in proportion to 1/(b0 + N).
+            squares = structure.sum_of_squares(distances, abs(new - b) * shares)
+            scatter = scatter + math.copysign(1.0, new - b) * squares
+            distances = shares[:, None] * distances
+        if self.freedom:
+            roots = structure.composed(whiteners, q.whitened_prior_root)
+            change = self._change_of_covariance(q.prior, roots, freedom)
+            scatter = scatter + structure.congruence(q.whitened_prior_root, change)
+        return distances, scatter
+
+    def _change_of_covariance(self, prior, roots, freedom):
+        """E, by which C0 = L L' becomes L (1 + E) L' if the precisions follow it: (1, ...).
+
+        Let Z_k be E Lambda of a group in the units of L, and H = L' A L + sum of Z_k, so that C0 = g' H^-1
+        reads H = g'. If C0 becomes L C L', Z_k becomes c_k C (C + R_k)^-1, where R_k is the scatter of the
+        group's rows. For numbers the equation is
+
+            a C + sum over k of c_k C/(C + R_k) = g'.
+
+        Its left side is concave in C and convex in 1/C. So a step of Newton's method does not go too far in C
+        where C0 rises, and in 1/C where it falls. Both have the slope H - d at C = 1, d the sum of Z_k^2/c_k.
+        Matrices change so in the directions of the eigenvectors of H.
+
+        Parameters
+        ----------
+        prior : MixturePrior
+        roots : (S, ...), M with M' M = Z
         freedom : (S,), c
         """
-        structure, flat = self.structure, roots.reshape(len(roots), -1)
-        precisions = structure.gram(structure.transposed(roots))
-        traces, size = np.einsum("si,si->s", flat, flat), structure.identity.shape[0]
-        shares = np.maximum(traces / freedom - (size - 1.0), 0.0)  # The other eigenvalues are at most one.
-        follows = _MOST_OF_A_CHANGE * prior.degrees_of_freedom * float(shares.dot(shares))
-        held = self._relative_inverse_scale(prior) + precisions.sum(axis=0) - follows * structure.identity
-        own = self.own_freedom(len(roots), prior.degrees_of_freedom)
-        change = (own - follows) * structure.gram(inverse_roots(structure, held)) - structure.identity
-        return _MOST_OF_A_CHANGE * change
+        structure, precisions = self.structure, self.structure.gram(self.structure.transposed(roots))
+        sums, vectors = self._relative_inverse_scale(prior)[0] + precisions.sum(axis=0), None
+        if structure.is_matrix:
+            sums, vectors = np.linalg.eigh(sums)
+            precisions = np.square(roots @ vectors).sum(axis=1)
+        gap = self.own_freedom(len(roots), prior.degrees_of_freedom) - sums
+        slope = sums - np.square(precisions).T @ (1.0 / freedom)
+        change = _MOST_OF_A_CHANGE * gap / (slope + np.maximum(-gap, 0.0))
+        return (change if vectors is None else (vectors * change) @ vectors.T)[None]
 
     def responses_of_covariance(self, prior):
         """dC0 by dnu0 at a fixed S, and by a change of the expectation of C0 in proportion: two (1, ...).
@@ -221,14 +254,6 @@ class LearnedPrior:
             constant = _log_constant(self.own_freedom(structure.n_groups, nu), g, nu, wisharts.block_size)
             total += wisharts.n_blocks * constant
         return total
-
-
-def inverse_roots(structure, statistics):
-    """Lower triangular L with L L' the inverse of a statistic, or NaN: (n, ...) -> (n, ...)."""
-    # In reversed order an upper factor of a matrix is lower triangular.
-    reverse = (slice(None), *[slice(None, None, -1)] * structure.identity.ndim)
-    factors = structure.cholesky(np.ascontiguousarray(statistics[reverse]))
-    return structure.transposed(structure.whiteners(factors))[reverse]
 
 
 @functools.lru_cache(maxsize=64)
@@ -311,11 +336,11 @@ class LearnedInformation:
             shape = (structure.n_groups, structure.n_quadratic, -1)
             for root, rows in zip(roots, missing[block, block].reshape(*shape), strict=True):
                 maps = structure.composed(root[None], structure.transposed(roots))
-                of_pairs = structure.features.congruences(maps) / (structure.power * self._own_freedom)
+                of_pairs = structure.features.congruences(maps) / (structure.power * self.own_freedom)
                 rows += np.concatenate(of_pairs, axis=1)
 
     @property
-    def _own_freedom(self):
+    def own_freedom(self):
         """g'."""
         prior = self._posterior.prior
         return self._learned.own_freedom(self._structure.n_groups, prior.degrees_of_freedom)
@@ -330,22 +355,26 @@ class LearnedInformation:
 
     def product(self, coefficients):
         """What is added to G, times coefficients: (D, m) -> (D, m)."""
-        product, structure, blocks = (
-            np.zeros_like(coefficients),
-            self._structure,
-            self._structure.layout.blocks,
-        )
+        product, blocks = np.zeros_like(coefficients), self._structure.layout.blocks
         if self._learned.shape:
             of_b0 = blocks["mean_precision"]
             product += self.source[:, None] * coefficients[of_b0]
             product[of_b0] += self.source @ coefficients
         if self._learned.freedom:
-            block, root = blocks["quadratic"], self._posterior.whitened_prior_root
-            quadratic = coefficients[block].T.reshape(-1, structure.n_groups, structure.n_quadratic)
-            sums = structure.features.to_sums(quadratic) / (2.0 * structure.power)
-            common = structure.congruence(structure.transposed(root), sums).sum(axis=1, keepdims=True)
-            own = structure.congruence(root, np.broadcast_to(common, sums.shape))
-            product[block] += (2.0 / self._own_freedom) * structure.features.from_sums(own).reshape(
-                len(own), -1
-            ).T
+            common = self.gathered(coefficients[blocks["quadratic"]])
+            product[blocks["quadratic"]] += (2.0 / self.own_freedom) * self.spread(common)
         return product
+
+    def spread(self, changes):
+        """The sources s(M_k E M_k') of changes E of C0: (m, 1, ...) -> (S Q, m)."""
+        structure, roots = self._structure, self._posterior.whitened_prior_root
+        shape = len(changes), structure.n_groups, *structure.identity.shape
+        sums = structure.congruence(roots, np.broadcast_to(changes, shape))
+        return structure.features.from_sums(sums).reshape(len(changes), -1).T
+
+    def gathered(self, quadratic):
+        """The transposed map, of quadratic coefficients: (S Q, m) -> (m, 1, ...)."""
+        structure, roots = self._structure, self._posterior.whitened_prior_root
+        quadratic = np.ascontiguousarray(quadratic.T).reshape(-1, structure.n_groups, structure.n_quadratic)
+        sums = structure.features.to_sums(quadratic) / (2.0 * structure.power)
+        return structure.congruence(structure.transposed(roots), sums).sum(axis=1, keepdims=True)

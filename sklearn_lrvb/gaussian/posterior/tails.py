@@ -304,6 +304,11 @@ def log_prior_of(log_nu):
     return (_SHAPE * log_nu - rates + _LOG_PRIOR_CONSTANT).sum(axis=-1), _SHAPE - rates
 
 
+def log_nu_from_prior(generator, size):
+    """Draws of log nu from the prior, an array of some size."""
+    return np.log(generator.gamma(_SHAPE, 1.0 / _RATE, size))
+
+
 def _log_prior(nu):
     """Log density of log nu under the prior."""
     return _SHAPE * np.log(nu) - _RATE * nu + _LOG_PRIOR_CONSTANT

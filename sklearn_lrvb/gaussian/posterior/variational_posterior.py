@@ -22,14 +22,14 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import cho_solve
+from scipy.linalg import lapack
 
 from sklearn_lrvb.gaussian.posterior.degenerate_components import (
     empty_component_message,
     improper_precision_message,
     singular_covariance_message,
 )
-from sklearn_lrvb.gaussian.posterior.learned_prior import LearnedInformation, inverse_roots
+from sklearn_lrvb.gaussian.posterior.learned_prior import LearnedInformation
 from sklearn_lrvb.gaussian.posterior.mixture_prior import MixturePrior
 from sklearn_lrvb.gaussian.posterior.tails import StudentTails
 from sklearn_lrvb.mixture.model import DegenerateComponentError
@@ -40,9 +40,6 @@ _LOG_2_PI = np.log(2.0 * np.pi)
 # Expected count below which a component is empty under the flat prior. By then its count falls by orders of
 # magnitude in every iteration (E log pi_k is about -1/N_k), so that the exact value does not matter.
 _EMPTY_COUNT = 1e-6
-
-# Degrees of freedom of a precision, as a multiple of the prior's, from which it follows rows rather than C0.
-_FEW_ROWS = 3.0
 
 NO_COUNTS = np.zeros(0)  # Those of the noise component where there is none.
 
@@ -415,7 +412,8 @@ class VariationalPosterior:
     def count_response(self, intercepts):
         """(V_pi + C)^-1 b, the response of the expected counts to intercepts: (..., L) -> (..., L)."""
         flat = intercepts.reshape(-1, intercepts.shape[-1]).T
-        return cho_solve((self.intercept_root, True), flat).T.reshape(intercepts.shape)
+        solved = lapack.dpotrs(self.intercept_root, flat, lower=True)[0]
+        return solved.T.reshape(intercepts.shape)
 
     # The M-step, and differences and steps in the coordinates of the statistics.
 
@@ -468,10 +466,9 @@ class VariationalPosterior:
             Where a component has no points or too few for a proper precision under the flat prior, or its
             covariance is singular to working precision.
         """
-        learned = self.prior.learned
-        return self._with_statistics(moments, learned is not None and learned.freedom > 0)
+        return self._with_statistics(moments, self.prior.learned)
 
-    def _with_statistics(self, moments, changes_covariance=False):
+    def _with_statistics(self, moments, learned=None):
         """The posterior with these complete moments in the coordinates of this one, or as C0 changes."""
         prior, structure, tails = self.prior, self.structure, self.tails
         counts, mean_counts = moments.counts[: self.n_components], moments.mean_counts(self.n_components)
@@ -487,11 +484,10 @@ class VariationalPosterior:
         mean_precision = prior.mean_precision + mean_counts
         shift = moments.first / mean_precision[:, None]
         scatter = moments.second - structure.sum_of_squares(shift, mean_precision)
-        if changes_covariance and freedom.min() < _FEW_ROWS * prior.degrees_of_freedom:
-            inverse = inverse_roots(structure, scatter / freedom[structure.statistic_axes])
-            roots = structure.composed(structure.transposed(inverse), self.whitened_prior_root)
-            change = prior.learned.change_with_precisions(prior, roots, freedom)
-            scatter += structure.congruence(self.whitened_prior_root, change)
+        if learned is not None:
+            distances = self.whitened_prior_mean - shift
+            distances, scatter = learned.followed(self, mean_counts, freedom, distances, scatter)
+            shift = self.whitened_prior_mean - distances
         factors = structure.cholesky(scatter / freedom[structure.statistic_axes])
         # A failed factorization is NaN.
         is_definite = factors.reshape(len(factors), -1)[:, 0] > 0.0

@@ -101,7 +101,7 @@ class GaussianCopula:
         self._groups = np.ones(self._structure.n_groups, dtype=bool)
 
     def of_components_with_rows(self):
-        """The distribution of draws without means and precisions of components that hold no rows.
+        """The distribution of draws without means, precisions and nu of components that hold no rows.
 
         Their draws are arbitrary. Where all components are described, it is this copula itself.
         """
@@ -113,6 +113,8 @@ class GaussianCopula:
         is_own = np.ones(self._posterior.n_coefficients, dtype=bool)
         _, linear, quadratic = layout.split(is_own)
         linear[left_out] = quadratic[~part._groups] = False
+        if self._structure.tails_shape:
+            is_own[layout.blocks["tail"]] = ~left_out
         is_own = is_own[self._coordinates]
         part._coordinates = self._coordinates[is_own]
         part._own = np.concatenate([np.ones(self._n_breaks, dtype=bool), is_own])
@@ -152,8 +154,9 @@ class GaussianCopula:
     def _split(self, responses):
         """Logits (n, B), scaled means (n, K, P), changes of precisions (n, S, ...) and of log nu (n, ...)."""
         structure = self._structure
-        _, linear, quadratic = structure.layout.split(self._coefficients(responses))
-        log_tails = responses[:, responses.shape[1] - structure.n_tails :]
+        coefficients = self._coefficients(responses)
+        _, linear, quadratic = structure.layout.split(coefficients)
+        log_tails = coefficients[:, structure.layout.blocks["tail"]]
         precisions = structure.features.own_precision_response(quadratic)
         return responses[:, : self._n_breaks], linear, precisions, log_tails
 

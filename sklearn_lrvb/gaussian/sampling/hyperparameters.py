@@ -23,6 +23,7 @@ from functools import cached_property
 import numpy as np
 
 from sklearn_lrvb.distributions.wishart import log_partition
+from sklearn_lrvb.gaussian.posterior.tails import log_nu_from_prior
 from sklearn_lrvb.mixture.model import occupied
 
 _LOG_2_PI = math.log(2.0 * math.pi)
@@ -159,7 +160,10 @@ class HyperparametersOfDraws:
         means = structure.transformed(structure.transposed(factors), self._posterior.whitened_prior_mean)
         noise = generator.standard_normal(means.shape) / np.sqrt(drawn.mean_precision)
         scaled_means[:, others] = (means + noise)[:, others]
-        return replace(draws, factors=factors, scaled_means=scaled_means)
+        log_tails = draws.log_tails.copy()
+        if structure.tails_shape:
+            log_tails[:, others] = log_nu_from_prior(generator, (len(draws), others.sum()))
+        return replace(draws, factors=factors, scaled_means=scaled_means, log_tails=log_tails)
 
     def log_density(self):
         """log p of the scaled means u and of the precisions in whitened coordinates, (n,)."""

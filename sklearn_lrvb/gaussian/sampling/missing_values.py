@@ -66,11 +66,8 @@ class MissingValuesUnderDraws(ABC):
     """
 
     def __init__(self, posterior, draws, rows):
-        self._structure, self._directions, self._missing = (
-            posterior.structure,
-            rows.directions,
-            rows.directions.missing,
-        )
+        self._structure, self._directions = posterior.structure, rows.directions
+        self._missing = rows.directions.missing
         self._scaled_means = draws.scaled_means.swapaxes(0, 1)  # (K, d, P)
         self.n_missing = self._missing.by_row(self._directions.n_missing)
         # The noise's variances times the diagonal of the draws' precisions, (S, d, P).

@@ -45,8 +45,8 @@ class GaussianParameters(DrawnParameters):
     origin : (P,), from where the posterior's positions are measured
     draws : ParameterDraws
     components : bool (K,), default=None
-        Of which means and precisions have a density, those of the others being drawn from their prior given
-        these; by default all.
+        Of which means, precisions and nu have a density, those of the others being drawn from their prior
+        given these; by default all.
     """
 
     def __init__(self, posterior, origin, draws, components=None):
@@ -232,7 +232,8 @@ class GaussianParameters(DrawnParameters):
         posterior, draws, structure = self.posterior, self.draws, self._structure
         prior, n_components = posterior.prior, structure.n_components
         by_break = log_density_of_logit(draws.log_stick, draws.log_rest, *self._prior_sticks)
-        log_density = by_break.sum(axis=1) + log_prior_of(draws.log_tails)[0]
+        own_tails = self._components if structure.tails_shape else slice(None)
+        log_density = by_break.sum(axis=1) + log_prior_of(draws.log_tails[:, own_tails])[0]
         log_determinants = structure.log_determinants(draws.factors)  # of T
         frame_determinants = structure.log_determinants(posterior.covariance_cholesky)  # of (W' W)^-1
         if prior.flat:

@@ -188,12 +188,7 @@ def wishart_prior(name: str, degrees_of_freedom: ArrayLike, inverse_scale: Array
 
 
 def random_walk_prior(
-    name: str,
-    precision: str | float,
-    *,
-    start_mean: float = 0.0,
-    start_precision: float,
-    memory: float = 1.0,
+    name: str, precision: str | float, *, start_mean: float = 0.0, start_precision: float, memory: float = 1.0
 ) -> Density:
     """Density of a chain whose steps are normal: x_t+1 ~ normal(memory x_t, 1/precision).
 

@@ -15,10 +15,7 @@ from scipy.special import logsumexp, softmax
 from sklearn.utils import check_random_state
 
 from sklearn_lrvb.distributions.dirichlet import covariance_of_log, expected_log, log_partition
-from sklearn_lrvb.distributions.special_functions import (
-    beta_quantile,
-    negative_gamma_quantile,
-)
+from sklearn_lrvb.distributions.special_functions import beta_quantile, negative_gamma_quantile
 from sklearn_lrvb.mean_field.exponential_families.family import (
     ExponentialFamily,
     Moments,

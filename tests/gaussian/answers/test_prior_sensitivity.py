@@ -316,6 +316,18 @@ def test_a_reading_leaves_out_what_has_no_deviation():
     assert ", mean[0," in only
 
 
+def test_a_reading_says_which_estimates_it_cannot_measure():
+    # a component of one row, whose covariance has no variance
+    rows = np.vstack([np.random.default_rng(0).normal(size=(100, 2)), [[1e6, 1e6]]])
+    estimator = LRVBGaussianMixture(n_components=2, random_state=0).fit(rows)
+    table = estimator.posterior_summary(target="covariances", method="lrvb")
+    lone = table.index[np.isinf(table["sd"])]
+    assert 0 < len(lone) < len(table)
+    assert table.attrs["prior"].endswith(" moves any estimate whose sd is finite.")
+    table = estimator.posterior_summary(target=lone[0], method="lrvb")
+    assert table.attrs["prior"].startswith("The prior may matter: ")
+
+
 def test_a_reading_is_not_about_components_without_rows():
     # which are where the prior puts them, and exactly a standard deviation away where it moves by one
     rng = np.random.default_rng(0)

@@ -207,7 +207,9 @@ def test_splits_gain_at_least_what_they_promise(model):
 @pytest.mark.parametrize("model", MODELS[::2], ids=model_name)
 def test_surplus_components_leave_clusters_of_heavy_tails(model, moves):
     X, labels = heavy_clusters(3.0, 300, distance=8.0)
-    if moves == "auto":  # Under a learned prior parts of a cluster with rows enough may stay parts.
+    # Under a learned prior parts of a cluster with rows enough may stay parts. With tails of their own the
+    # bound prefers them as often as not: in four of six such tables.
+    if moves == "auto" or model["tails"] == "student_by_component":
         model = {**model, "prior": "fixed"}
     found = mixture(model, 8, moves=moves).fit(X)
     start = {"init_params": lambda *_: np.eye(8 + (model["noise"] is not None))[labels]}

@@ -215,8 +215,7 @@ def test_moves_lead_to_the_same_optimum(covariance_type, moves, X, monkeypatch):
 @pytest.mark.parametrize("covariance_type", ["full", "tied"])
 @pytest.mark.parametrize("solver", INFORMATION)
 def test_every_solver_of_newtons_steps_works_in_the_span(covariance_type, solver, X, monkeypatch):
-    prior = "fixed" if solver == "dual" else "learned"
-    mixture = model(covariance_type, "joint", "default", moves=None, prior=prior)
+    mixture = model(covariance_type, "joint", "default", moves=None, prior="learned")
     expected = mixture.fit(X).lower_bound_
     use_information(solver, monkeypatch)
     np.testing.assert_allclose(mixture.fit(X).lower_bound_, expected, rtol=1e-11)

@@ -42,6 +42,7 @@ from catalogue import (
     values_of,
     with_fixed_noise,
 )
+from covariance_types import TYPES
 from dense_reference import DenseReference
 from robust_reference import RobustReference
 from sklearn.base import clone
@@ -52,6 +53,7 @@ from sklearn_lrvb.gaussian.covariance_structures import (
     SphericalCovariance,
 )
 from sklearn_lrvb.gaussian.e_step.coordinates import OwnCoordinates
+from sklearn_lrvb.gaussian.information import learned_prior_information as learned_module
 from sklearn_lrvb.gaussian.information import observed_information as information_module
 from sklearn_lrvb.gaussian.information.columns import RowColumns
 from sklearn_lrvb.gaussian.information.missing_information import (
@@ -62,7 +64,7 @@ from sklearn_lrvb.gaussian.information.missing_information import (
     missing_information_product,
 )
 from sklearn_lrvb.gaussian.information.observed_information import GaussianInformation
-from sklearn_lrvb.linear_response.solvers import DualInformation, information_from_arrays
+from sklearn_lrvb.linear_response.solvers import DualInformation
 from sklearn_lrvb.mixture.e_step import e_step, expect
 from sklearn_lrvb.rows import ArrayRows, RowBlock
 from sklearn_lrvb.symmetric_matrices import svec
@@ -480,10 +482,61 @@ def test_matrix_free_covariances_need_the_training_rows(monkeypatch):
         twin.get_posterior_covariance(target="means", X=X + 0.01, method="lrvb")
 
 
-def test_a_learned_prior_has_no_dual_solver():
-    estimator = mixture({}).fit(overlapping())
-    with pytest.raises(ValueError, match=r"prior='learned' has no dual solver.*Use solver='primal' or"):
-        covariance_by("dual", estimator, X=overlapping())
+@pytest.mark.parametrize("learned", ["both", "b0", "C0"])
+@pytest.mark.parametrize("covariance_type", sorted(TYPES))
+def test_the_dual_solver_of_a_learned_prior_is_the_primal_one(covariance_type, learned, monkeypatch):
+    X = three_blobs(60)
+    given = {
+        "b0": {"covariance_prior": TYPES[covariance_type].prior(np.cov(X.T))},
+        "C0": {"mean_precision_prior": 0.5},
+    }
+    weights = ("dirichlet_process", "dirichlet_distribution")[len(covariance_type + learned) % 2]
+    model = {"covariance_type": covariance_type, "weight_concentration_prior_type": weights}
+    monkeypatch.setattr(learned_module, "_PRIMAL_FROM_SHARE", 2.0)
+    expected, found, scores = [], [], {}
+    for solver, kept in (("primal", expected), ("dual", found)):
+        with monkeypatch.context() as patch:
+            use_information(solver, patch)
+            set_sizes(patch, rows_of_refits=0)
+            estimator = mixture(model, 3, **given.get(learned, {})).fit(X)
+            covariance = estimator.get_posterior_covariance(method="lrvb")
+            sd = np.sqrt(np.diag(covariance))
+            kept += [
+                covariance / np.outer(sd, sd),
+                *(estimator.influence(X[:9], target=target) for target in ("weights", "means", "precisions")),
+                estimator.leverage(X),
+                estimator.log_evidence_,
+                estimator.sample_posterior(n_draws=3, random_state=0, method="lrvb")["covariances"],
+            ]
+            assert formed_information(estimator).name == solver
+            scores[solver] = estimator.loo_score_samples(X)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-8 * np.abs(theirs).max())
+    # They are those of steps that end before round-off.
+    np.testing.assert_allclose(scores["dual"], scores["primal"], rtol=1e-5)
+
+
+def test_far_from_the_optimum_of_its_prior_a_fit_is_left_to_the_other_solvers():
+    """The precisions of empty components hold a typical covariance that has become too small."""
+    X = overlapping()
+    estimator = mixture({}).fit(X)
+    rows, posterior = rows_of(estimator, X), posterior_of(estimator)
+    small = 1e-2 * posterior.covariance_cholesky
+    posterior = replace(posterior, counts=1e-3 * posterior.counts, covariance_cholesky=small)
+    dual, primal = (
+        GaussianInformation(posterior).observed(rows, e_step(rows, posterior), solver=solver)
+        for solver in ("dual", "primal")
+    )
+    assert dual.name == "primal"
+    assert dual.smallest_eigenvalue()[0] == pytest.approx(primal.smallest_eigenvalue()[0], rel=1e-9)
+
+
+def test_a_learned_prior_has_no_dual_solver_of_missing_values():
+    X = overlapping()
+    X[0, 0] = np.nan
+    estimator = mixture({"covariance_type": "diag"}).fit(X)
+    with pytest.raises(ValueError, match=r"prior='learned' has no dual solver where.*Use solver='primal' or"):
+        covariance_by("dual", estimator, X=X)
 
 
 @pytest.mark.parametrize("solver", ["primal", "dual", "matrix_free"])
@@ -599,8 +652,7 @@ def test_rows_count_that_say_next_to_nothing_of_one_of_their_components(
         X[::7, 1] = np.nan
     weights = np.where(np.arange(len(X)) < n_rows, 1e10, 1.0)
     responsibilities = np.eye(2)[np.where(weights > 1.0, first, 1 - first)]
-    model = {"covariance_type": "full", "prior": "fixed" if solver == "dual" else "learned"}
-    estimator = mixture(model, 2, init_params=responsibilities, max_iter=300)
+    estimator = mixture({"covariance_type": "full"}, 2, init_params=responsibilities, max_iter=300)
     estimator.fit(X, sample_weight=weights)
     asked = {"target": ["means", "precisions"], "X": X, "sample_weight": weights}
     found, expected = (covariance_by(name, estimator, **asked) for name in (solver, "matrix_free"))
@@ -692,19 +744,18 @@ def test_determinants_of_rows_with_missing_values_are_the_same_by_columns_and_by
 @pytest.mark.parametrize(
     ("distance", "form"), [(9.0, {"whitened", "row", "weights"}), (1.5, {"scaled_triangle"})]
 )
-def test_the_smaller_form_of_a_dual_information_is_stored(distance, form):
+@pytest.mark.parametrize("prior", ["fixed", "learned"])
+def test_the_smaller_form_of_a_dual_information_is_stored(prior, distance, form):
     """The ambiguous rows where there are few of them, and S where there are many."""
     X = np.random.default_rng(0).normal(size=(300, 8))
     X[:150, 0] += distance
-    estimator = mixture(MODELS[0]).fit(X)
+    estimator = mixture({**MODELS[0], "prior": prior}).fit(X)
     posterior = posterior_of(estimator)
     rows = rows_of(estimator, X)
     information = GaussianInformation(posterior).observed(rows, e_step(rows, posterior), solver="dual")
     arrays = information.to_arrays()
     assert set(arrays) == form
-    twin = information_from_arrays(
-        GaussianInformation(posterior).complete, arrays, lambda own: RowColumns.from_arrays(posterior, own)
-    )
+    twin = GaussianInformation(posterior).from_arrays(arrays)
     covariance = information.covariance()
     atol = 1e-10 * np.abs(covariance).max()
     np.testing.assert_allclose(twin.covariance(), covariance, rtol=1e-8, atol=atol)

@@ -1,0 +1,224 @@
+"""The dual solver where hyperparameters are learned: they take information, too, which no row has.
+
+*Mathematics.* With all labels known, the scaled system is
+
+    S_0 = [ I - A A'   -s ]        A : X -> sqrt(2/g') T' s(M_k X M_k'),  of C0
+          [   -s'       1 ]        s = T' q / sqrt(R^-1 of log b0)
+
+in the notation of `LearnedInformation`, the last coordinate being that of b0. A has P (P + 1)/2 columns, but
+
+    A'A : X -> sum_k e_k X e_k / (g' c_k),        e_k = M_k' M_k = L' E(Lambda_k) L,
+
+takes 4 K P^3 flops. Its eigenvalues are at most those of sum_k e_k^2/(g' c_k), which are below one at the
+optimum of C0: there e_k is below c_k, and the sum of the e_k below g'. So conjugate gradients solve with
+H = I - A'A in five to twenty products. With sigma = 1 - s' (I + A H^-1 A') s,
+
+    S_0^-1 = [ I + A H^-1 A'  0 ] + w w',        w = ( (I + A H^-1 A') s, 1 ) / sqrt(sigma).
+             [       0        0 ]
+
+Rows whose labels are certain leave it at that. Others are added as for given hyperparameters, with
+R_0 = T S_0^-1 T' in place of R: one solution with H for every column of B.
+"""
+
+from functools import cached_property
+
+import numpy as np
+
+from sklearn_lrvb.gaussian.posterior.learned_prior import LearnedInformation
+from sklearn_lrvb.linear_response.observed_information import MAX_DENSE_SIZE
+from sklearn_lrvb.linear_response.solvers import (
+    DualInformation,
+    MatrixFreeInformation,
+    PrimalInformation,
+    conjugate_gradients,
+)
+from sklearn_lrvb.rows import batches
+from sklearn_lrvb.symmetric_matrices import gram_root
+
+_TOLERANCE, _MOST_PRODUCTS = 1e-12, 1000  # Of solutions with H.
+# Share of the coordinates from which on their covariances are taken from the primal solver.
+_PRIMAL_FROM_SHARE = 1 / 4
+
+
+class LearnedPriorInformation(DualInformation):
+    """M from the columns B of complete rows, where hyperparameters are learned.
+
+    Parameters
+    ----------
+    complete : CompleteInformation
+    columns : RowColumns, without missing values
+    posterior : VariationalPosterior, with learned hyperparameters
+
+    Attributes
+    ----------
+    has_definite_rest : bool
+        Whether S_0 is known to be positive definite, as it is at the optimum of C0. Elsewhere only the other
+        solvers, and `by_other_solver`, are right.
+    """
+
+    def __init__(self, complete, columns, posterior):
+        super().__init__(complete, columns)
+        self.has_kernels, self.has_determinant = False, len(complete) <= MAX_DENSE_SIZE
+        structure = posterior.structure
+        self._structure, self._learned = structure, LearnedInformation(posterior)
+        blocks, deviations = structure.layout.blocks, complete.deviations
+        self._of_b0, self._quadratic = blocks["mean_precision"], blocks["quadratic"]
+        self._deviations = deviations[self._quadratic, None]
+        self._scale = np.sqrt(2.0 / self._learned.own_freedom)
+        roots = structure.transposed(posterior.whitened_prior_root)
+        freedom = posterior.effective_degrees_of_freedom
+        divisors = np.sqrt(self._learned.own_freedom * freedom)[structure.statistic_axes]
+        self._precisions = structure.gram(roots) / divisors
+        # w, (D, 1); of no columns where b0 is given.
+        border = complete.times_root_transposed(self._learned.source[:, None]) * deviations[self._of_b0]
+        image = border.copy()
+        image[self._quadratic] += self._of_covariance(self._solved_for_covariance(border))
+        sigma = 1.0 - np.einsum("dj,dj->j", border, image)
+        image[self._of_b0] = 1.0
+        self._border = image / np.sqrt(np.maximum(sigma, np.finfo(float).tiny))
+        self.has_definite_rest = self._is_definite_for_covariance() and bool(np.all(sigma > 0.0))
+        halves = np.sqrt(0.5 * self._scale / freedom)[structure.statistic_axes]
+        self._add_columns(halves * roots)
+
+    def _add_columns(self, maps):
+        """Take B' (R_0 - R) B from the matrix, and keep w' T' B and H^-1 A' T' B."""
+        size, n_columns = self._structure.identity.size, len(self._matrix)
+        self._border_of_columns = self._columns_times(self._border).T
+        self._covariance_of_columns = np.zeros((size, n_columns))
+        self._matrix -= self._border_of_columns.T @ self._border_of_columns
+        if not self._structure.parts.learns_covariance:
+            return
+        for part in batches(n_columns, 8 * 8 * size):
+            images = self.factor.statistics(maps, part).reshape(-1, size)
+            self._covariance_of_columns[:, part] = self._solved(images.T)
+            before = self._covariance_of_columns[:, : part.stop]
+            self._matrix[part, : part.stop] -= images @ before  # Of the lower triangle, which is used.
+
+    def _is_definite_for_covariance(self):
+        """Whether H is seen to be positive definite."""
+        if not self._structure.parts.learns_covariance:
+            return True
+        bound = self._structure.gram(self._precisions).sum(axis=0)
+        return self._structure.is_positive_definite(self._structure.identity - bound)
+
+    # A and H, with m changes of C0 in the shape of a covariance as columns, (V, m).
+
+    def _for_covariance(self, scaled):
+        """A' scaled: (D, m) -> (V, m)."""
+        changes = self._learned.gathered(self._deviations * scaled[self._quadratic])
+        return self._scale * changes.reshape(scaled.shape[1], -1).T
+
+    def _of_covariance(self, changes):
+        """A changes on the quadratic coordinates: (V, m) -> (S Q, m)."""
+        if not (self._structure.parts.learns_covariance and changes.shape[1]):
+            return 0.0
+        return self._scale * self._deviations * self._learned.spread(self._as_covariances(changes))
+
+    def _as_covariances(self, changes):
+        # Products of matrices that are not contiguous take ten times as long.
+        return np.ascontiguousarray(changes.T).reshape(-1, 1, *self._structure.identity.shape)
+
+    def _times_h(self, changes):
+        covariances = self._as_covariances(changes)
+        product = covariances.copy()
+        for precision in self._precisions:
+            product -= self._structure.congruence(precision[None], covariances)
+        return np.ascontiguousarray(product.reshape(len(product), -1).T)
+
+    def _solved(self, changes):
+        """H^-1 changes."""
+        return conjugate_gradients(self._times_h, changes, _TOLERANCE, _MOST_PRODUCTS)[0]
+
+    def _solved_for_covariance(self, scaled):
+        """H^-1 A' scaled: (D, m) -> (V, m)."""
+        if not (self._structure.parts.learns_covariance and scaled[self._quadratic].any()):
+            return np.zeros((self._structure.identity.size, scaled.shape[1]))
+        return self._solved(self._for_covariance(scaled))
+
+    # The dual solver with R_0 in place of R.
+
+    def _with_labels(self, scaled, for_covariance):
+        """S_0^-1 scaled, given H^-1 A' scaled: (D, m), (V, m) -> (D, m)."""
+        solution = self._border @ (self._border.T @ scaled)
+        scaled = scaled.copy()
+        scaled[self._of_b0] = 0.0
+        scaled[self._quadratic] += self._of_covariance(for_covariance)
+        return scaled + solution
+
+    def _solve_scaled(self, scaled):
+        for_covariance = self._solved_for_covariance(scaled)
+        solution = self._with_labels(scaled, for_covariance)
+        if not len(self._matrix):
+            return solution
+        weights = self._solve_both(self._columns_times(solution))
+        for_covariance = for_covariance + self._covariance_of_columns @ weights
+        return self._with_labels(scaled + self._times_columns(weights), for_covariance)
+
+    def inverse_for(self, n_targets):
+        """M^-1 for as many targets as coordinates or more, if it is not too large."""
+        is_formed = len(self) <= min(n_targets, MAX_DENSE_SIZE)
+        return self.by_other_solver.inverse_for(n_targets) if is_formed else None
+
+    def _covariance_root(self, index):
+        first, stop, _ = self._quadratic.indices(len(self))
+        places = np.flatnonzero((index >= first) & (index < stop))
+        if _PRIMAL_FROM_SHARE * len(self) <= len(places) and len(self) <= MAX_DENSE_SIZE:
+            return self.by_other_solver.covariance_root(index)
+        known = self.complete.covariance_root(index)
+        known[:, np.isin(index, np.arange(len(self))[self._of_b0])] = 0.0
+        border = self.complete.times_root(self._border)[index].T
+        responses = self.factor.responses(index) + self._border_of_columns.T @ border
+        parts = [known, border]
+        if self._structure.parts.learns_covariance and places.size:
+            own, gram = index[places] - first, np.empty((len(places), len(places)))
+            for part in batches(len(own), 8 * 4 * len(self)):
+                units = np.zeros((len(self), len(own[part])))
+                units[own[part] + first, np.arange(units.shape[1])] = self._deviations[own[part], 0]
+                solved = self._solved_for_covariance(units)
+                gram[:, part] = (self._deviations * self._of_covariance(solved))[own]
+                responses[:, places[part]] += self._covariance_of_columns.T @ self._for_covariance(units)
+            parts.append(np.zeros((len(places), len(index))))
+            parts[-1][:, places] = gram_root(gram)
+        return np.concatenate([*parts, self._solve_lower(responses)])
+
+    # By G itself.
+
+    def _missing_product(self, coefficients):
+        """G coefficients: (D, m) -> (D, m)."""
+        of_rows = self.factor.product(self.factor.transposed_product(coefficients))
+        return of_rows + self._learned.product(coefficients)
+
+    def _scaled_product(self, array):
+        return array - self.complete.times_root_transposed(
+            self._missing_product(self.complete.times_root(array))
+        )
+
+    @cached_property
+    def by_other_solver(self):
+        """The same by the primal solver, or by products alone where that is too large."""
+        if len(self) > MAX_DENSE_SIZE:
+            return MatrixFreeInformation(self.complete, self._missing_product)
+        columns = self.factor.product(np.eye(len(self._matrix)))
+        missing = columns @ columns.T
+        self._learned.add_to(missing)
+        return PrimalInformation(self.complete, missing)
+
+    def smallest_eigenvalue(self):
+        """As of every solver."""
+        return self.by_other_solver.smallest_eigenvalue()
+
+    @property
+    def log_determinant(self):
+        """As of every solver that factors a matrix."""
+        return self.by_other_solver.log_determinant
+
+    @property
+    def root(self):
+        """As of every solver."""
+        return self.by_other_solver.root
+
+    def _scaled_system(self):
+        return self.by_other_solver._scaled_system()
+
+    def _inverse_root_times(self, scaled):
+        return self.by_other_solver._inverse_root_times(scaled)
