@@ -494,9 +494,8 @@ class LRVBLatentClassMixture(BayesianMixture):
     def _another_prior(self):
         prior, changed, words = self._fitted.posterior.prior, {}, []
         learned = () if prior.learned is None else prior.learned.names
-        factors = (
-            {WEIGHT_CONCENTRATION: 0.5} if learned else {}
-        )  # How alike classes are in size is not learned.
+        # How alike classes are in size is not learned.
+        factors = {WEIGHT_CONCENTRATION: 0.5} if learned else {}
         for family in prior.families:
             factors |= {name: own for name, own in family.hyperparameters.items() if name not in learned}
         for share, factor in (("a tenth", 0.1), ("half", 0.5)):

@@ -160,9 +160,10 @@ class LearnedPrior:
         return (self.freedom / nu) * self.structure.gram(roots)
 
     def followed(self, q, counts, freedom, distances, scatter):
-        """Means and scatter of components that follow a change of b0 and C0 at once: (K, P) and (S, ...).
+        """Distances and scatter of components that follow a change of b0 and C0: (K, P) and (S, ...).
 
-        At given hyperparameters the components hold these back, most of all where they have few rows.
+        At given hyperparameters the components hold these back, most of all where they have few rows. Nothing
+        changes where the scatter is singular to working precision.
 
         Parameters
         ----------
@@ -173,7 +174,10 @@ class LearnedPrior:
         scatter : (S, ...), A = c (E Lambda)^-1
         """
         structure, b = self.structure, q.prior.mean_precision
-        whiteners = structure.whiteners(structure.cholesky(scatter / freedom[structure.statistic_axes]))
+        factors = structure.cholesky(scatter / freedom[structure.statistic_axes])
+        if np.isnan(factors).any():
+            return distances, scatter
+        whiteners = structure.whiteners(factors)
         if self.shape:
             whitened = structure.transformed(whiteners, distances).ravel()
             new = self._mean_precision(b, counts, float(whitened.dot(whitened)))

@@ -457,8 +457,8 @@ class VariationalPosterior:
     def m_step(self, moments):
         """The posterior that the complete moments of the E-step at this one lead to.
 
-        Complete moments hold the prior with this posterior's hyperparameters. Where C0 is learned, it changes
-        and the precisions follow.
+        Complete moments hold the prior with this posterior's hyperparameters. Where these
+        are learned, they change and the components follow.
 
         Raises
         ------
@@ -469,7 +469,7 @@ class VariationalPosterior:
         return self._with_statistics(moments, self.prior.learned)
 
     def _with_statistics(self, moments, learned=None):
-        """The posterior with these complete moments in the coordinates of this one, or as C0 changes."""
+        """The posterior with these complete moments, or where its components follow what is learned."""
         prior, structure, tails = self.prior, self.structure, self.tails
         counts, mean_counts = moments.counts[: self.n_components], moments.mean_counts(self.n_components)
         if prior.flat:

@@ -1,10 +1,14 @@
 """What the prior learns: components without rows do not decide it, and no component slows it down."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from catalogue import COVARIANCE_TYPES
+from catalogue import COVARIANCE_TYPES, posterior_of, rows_of
 
 from sklearn_lrvb import LRVBGaussianMixture
+from sklearn_lrvb.mixture.e_step import e_step
+from sklearn_lrvb.mixture.model import DegenerateComponentError
 
 
 def iterated(covariance_type, n_components, n_clusters):
@@ -53,6 +57,16 @@ def test_starts_of_one_row_for_each_component_join_no_clusters(covariance_type):
         n_components=6, covariance_type=covariance_type, init_params="random_from_data", moves=None
     )
     assert all(mixture.set_params(random_state=seed).fit(X).n_occupied_ >= 3 for seed in range(12))
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_a_singular_covariance_is_told_as_such(covariance_type):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    mixture = LRVBGaussianMixture(n_components=2, covariance_type=covariance_type, random_state=0).fit(X)
+    posterior = posterior_of(mixture)
+    moments = e_step(rows_of(mixture, X), posterior).moments
+    with pytest.raises(DegenerateComponentError):
+        posterior.m_step(replace(moments, second=0.0 * moments.second))
 
 
 def equation(C0, X, n_components, nu):
