@@ -1,10 +1,14 @@
-"""The noise that rounding puts on the columns, so that no cluster shrinks onto a value that many rows share.
+"""Variance of the measurement error of columns that have few or repeated values.
 
-The density of a normal component is unbounded where rows have the same value. Where the typical covariance
-of components is learned, one such component would drive it to zero, and b0 with it. So columns of few
-values, half as many as rows at most, and those in which one value has 5 % of the rows and three at least, are
-known up to an error. Its standard deviation is a tenth of that of rounding, a uniform error between two
-neighbours: the full one would join the two values of a column of zeros and ones.
+The likelihood of a normal component is unbounded if its rows all have the same value. Where the typical
+covariance of components is learned, one such component would drive it to zero, and b0 with it. So a
+measurement error with a known variance is assumed in two kinds of columns:
+
+* Columns with few different values, at most half as many as rows. The standard deviation of the error is a
+  tenth of delta/sqrt(12), that of rounding to multiples of delta, the smallest gap between two values. The
+  whole rounding error would join the two values of a column of zeros and ones.
+* Columns with an atom, one value that at least 5 % of the rows have, and at least three rows. The standard
+  deviation of the error is then at least a hundredth of the column's.
 """
 
 import functools
@@ -15,27 +19,28 @@ import numpy as np
 
 from sklearn_lrvb.rows import Workload
 
-# Variance of the error in units of delta^2: a hundredth of that of a uniform error, delta^2/12.
+# Variance of the error in units of delta^2: a hundredth of that of rounding, 1/12.
 _SHARE_OF_ROUNDING = 1e-2 / 12.0
-_MOST_VALUES = 2048  # That a column of few values has: of a normal one, in steps of 0.004 deviations.
-# Share of the rows that have one value from which it is an atom, whatever the grid, and their least number:
-# that two rows have the same value is chance. The error is then at least this part of the standard deviation
-# of the column.
+# Largest number of values of a column with few values. A normal column rounded to multiples of 0.004 standard
+# deviations has about as many.
+_MOST_VALUES = 2048
+# A value is an atom if at least this share of the rows have it, and at least so many rows, as two rows may
+# agree by chance. The standard deviation of the error is then at least this share of the column's.
 _SHARE_OF_AN_ATOM, _LEAST_ROWS, _LEAST_DEVIATION = 0.05, 3.0, 1e-2
 
 
 @dataclass(frozen=True)
 class ValueCounts:
-    """How often a column has its values: of some rows, which are added to those of others with ``+``.
+    """How often each value occurs in a column, in a set of rows; ``+`` joins the counts of two sets.
 
-    Where it has more than `_MOST_VALUES`, the most frequent ones are left, and the count of the next one is
-    taken off theirs (Agarwal et al., 2012, Mergeable summaries). In all sums together a value loses less than
-    one row in `_MOST_VALUES`.
+    If there are more than `_MOST_VALUES` values, only the most frequent ones are kept, and the count of the
+    most frequent one that is left out is subtracted from theirs (Agarwal et al., 2012, Mergeable summaries).
+    However many sets are joined, a count is too low by less than 1/`_MOST_VALUES` of all rows.
 
     Attributes
     ----------
     values, counts : (m,), ascending values
-    are_all : bool, whether the column has no other values
+    are_all : bool, whether no value was left out
     """
 
     values: np.ndarray
@@ -44,7 +49,7 @@ class ValueCounts:
 
     @classmethod
     def of(cls, values, weights, are_all=True):
-        """Those of values in any order, which count so often, zero for not there; None for once each."""
+        """Counts of values in any order with weights, 0 where a value is missing; None for weights of 1."""
         if weights is None:
             values, counts = np.unique(values, return_counts=True)
         else:
@@ -60,7 +65,7 @@ class ValueCounts:
 
 
 def rounding_of(rows):
-    """Variances of the error of every column: (P,), zero for columns of many values.
+    """Variances of the error of every column: (P,), zero for columns with many values and no atom.
 
     Parameters
     ----------
@@ -69,7 +74,7 @@ def rounding_of(rows):
     count, eps = functools.partial(_value_counts, rows.n_samples), 8.0 * np.finfo(rows.dtype).eps
     columns, variances = rows.total(count, Workload(per_row=4)), np.zeros(rows.n_features)
     seen = np.broadcast_to(rows.seen_weight, rows.n_features)
-    few = (_SHARE_OF_AN_ATOM - 1.0 / _MOST_VALUES) * seen  # An atom has more, where counts have lost some.
+    few = (_SHARE_OF_AN_ATOM - 1.0 / _MOST_VALUES) * seen  # Counts may be too low.
     atoms = [
         own.values[:0] if own.are_all else own.values[own.counts > least]
         for own, least in zip(columns, few, strict=True)
@@ -88,14 +93,15 @@ def rounding_of(rows):
 
 
 def _least_of_an_atom(n_rows):
-    """Number of rows that have a value from which it is an atom."""
+    """Smallest number of rows with the same value that make this value an atom."""
     return max(_SHARE_OF_AN_ATOM * n_rows, _LEAST_ROWS)
 
 
 def _value_counts(n_samples, block):
-    """`ValueCounts` of the columns of a block, list; those of no value where that is enough to know.
+    """List of the `ValueCounts` of the columns of a block, without values for a column that needs no error.
 
-    Of a block with all rows these have more than half as many values, and none of them often enough.
+    This is known at once only if the block has all rows, each once: then a column needs no error if it has
+    more than half as many values as rows, and no atom.
     """
     rows, n = block.rows, block.rows.shape[1]
     if block.missing is not None:
@@ -113,6 +119,6 @@ def _value_counts(n_samples, block):
 
 
 def _counts_of(values, block):
-    """How many rows of a block have some values of its columns: arrays to list of arrays."""
+    """Number of rows of a block that have each of the given values: one array per column, in and out."""
     weights = block.weighted(block.seen)
     return [np.equal.outer(*pair) @ own for *pair, own in zip(values, block.rows, weights, strict=True)]

@@ -1,23 +1,24 @@
-"""The dual solver where hyperparameters are learned: they take information, too, which no row has.
+"""The dual solver where hyperparameters are learned: not knowing them loses information, as labels do.
 
-*Mathematics.* With all labels known, the scaled system is
+*Mathematics.* With all labels known, the scaled system T' M T, where R = T T', is
 
-    S_0 = [ I - A A'   -s ]        A : X -> sqrt(2/g') T' s(M_k X M_k'),  of C0
-          [   -s'       1 ]        s = T' q / sqrt(R^-1 of log b0)
+    S_0 = [ I - A A'   -s ]        A : X -> sqrt(2/g') T' s(F_k X F_k'),  for C0
+          [   -s'       1 ]        s = T' q / sqrt(R^-1 of log b0),       for b0
 
-in the notation of `LearnedInformation`, the last coordinate being that of b0. A has P (P + 1)/2 columns, but
+in the notation of `LearnedInformation` (s(.) are quadratic statistics, s is a vector). The last coordinate is
+that of b0. A has P (P + 1)/2 columns, too many to form A'A, but a product with
 
-    A'A : X -> sum_k e_k X e_k / (g' c_k),        e_k = M_k' M_k = L' E(Lambda_k) L,
+    A'A : X -> sum_k Z_k X Z_k / (g' c_k),        Z_k = F_k' F_k = L' E(Lambda_k) L,
 
-takes 4 K P^3 flops. Its eigenvalues are at most those of sum_k e_k^2/(g' c_k), which are below one at the
-optimum of C0: there e_k is below c_k, and the sum of the e_k below g'. So conjugate gradients solve with
-H = I - A'A in five to twenty products. With sigma = 1 - s' (I + A H^-1 A') s,
+takes 4 K P^3 flops alone. Its largest eigenvalue is at most that of sum_k Z_k^2/(g' c_k), which is below one
+at the optimum of C0: there Z_k is below c_k, and the sum of the Z_k below g'. So conjugate gradients solve
+with H = I - A'A in five to twenty products. With sigma = 1 - s' (I + A H^-1 A') s,
 
     S_0^-1 = [ I + A H^-1 A'  0 ] + w w',        w = ( (I + A H^-1 A') s, 1 ) / sqrt(sigma).
              [       0        0 ]
 
-Rows whose labels are certain leave it at that. Others are added as for given hyperparameters, with
-R_0 = T S_0^-1 T' in place of R: one solution with H for every column of B.
+If all labels are certain, this is the inverse. Otherwise the rows' columns B are added as for given
+hyperparameters, with R_0 = T S_0^-1 T' in place of R, which takes one solution with H for every column of B.
 """
 
 from functools import cached_property
@@ -36,24 +37,25 @@ from sklearn_lrvb.rows import batches
 from sklearn_lrvb.symmetric_matrices import gram_root
 
 _TOLERANCE, _MOST_PRODUCTS = 1e-12, 1000  # Of solutions with H.
-# Share of the coordinates from which on their covariances are taken from the primal solver.
+# The primal solver is used if at least this share of all coordinates are quadratic ones whose covariance is
+# asked for.
 _PRIMAL_FROM_SHARE = 1 / 4
 
 
 class LearnedPriorInformation(DualInformation):
-    """M from the columns B of complete rows, where hyperparameters are learned.
+    """M from the columns B of rows without missing values, where hyperparameters are learned.
 
     Parameters
     ----------
     complete : CompleteInformation
-    columns : RowColumns, without missing values
+    columns : RowColumns, of rows without missing values
     posterior : VariationalPosterior, with learned hyperparameters
 
     Attributes
     ----------
     has_definite_rest : bool
-        Whether S_0 is known to be positive definite, as it is at the optimum of C0. Elsewhere only the other
-        solvers, and `by_other_solver`, are right.
+        Whether S_0 is known to be positive definite, as it is at the optimum of C0. If not, only
+        `by_other_solver` is right.
     """
 
     def __init__(self, complete, columns, posterior):
@@ -69,7 +71,7 @@ class LearnedPriorInformation(DualInformation):
         freedom = posterior.effective_degrees_of_freedom
         divisors = np.sqrt(self._learned.own_freedom * freedom)[structure.statistic_axes]
         self._precisions = structure.gram(roots) / divisors
-        # w, (D, 1); of no columns where b0 is given.
+        # w, (D, 1), or (D, 0) where b0 is given.
         border = complete.times_root_transposed(self._learned.source[:, None]) * deviations[self._of_b0]
         image = border.copy()
         image[self._quadratic] += self._of_covariance(self._solved_for_covariance(border))
@@ -81,7 +83,7 @@ class LearnedPriorInformation(DualInformation):
         self._add_columns(halves * roots)
 
     def _add_columns(self, maps):
-        """Take B' (R_0 - R) B from the matrix, and keep w' T' B and H^-1 A' T' B."""
+        """Subtract B' (R_0 - R) B from I - B' R B, and keep w' T' B and H^-1 A' T' B."""
         size, n_columns = self._structure.identity.size, len(self._matrix)
         self._border_of_columns = self._columns_times(self._border).T
         self._covariance_of_columns = np.zeros((size, n_columns))
@@ -92,16 +94,16 @@ class LearnedPriorInformation(DualInformation):
             images = self.factor.statistics(maps, part).reshape(-1, size)
             self._covariance_of_columns[:, part] = self._solved(images.T)
             before = self._covariance_of_columns[:, : part.stop]
-            self._matrix[part, : part.stop] -= images @ before  # Of the lower triangle, which is used.
+            self._matrix[part, : part.stop] -= images @ before  # Only the lower triangle is used.
 
     def _is_definite_for_covariance(self):
-        """Whether H is seen to be positive definite."""
+        """Whether the bound on the eigenvalues of A'A proves that H is positive definite."""
         if not self._structure.parts.learns_covariance:
             return True
         bound = self._structure.gram(self._precisions).sum(axis=0)
         return self._structure.is_positive_definite(self._structure.identity - bound)
 
-    # A and H, with m changes of C0 in the shape of a covariance as columns, (V, m).
+    # Products with A and H. Each of the m columns of a (V, m) array is a change of C0, a flattened matrix.
 
     def _for_covariance(self, scaled):
         """A' scaled: (D, m) -> (V, m)."""
@@ -109,7 +111,7 @@ class LearnedPriorInformation(DualInformation):
         return self._scale * changes.reshape(scaled.shape[1], -1).T
 
     def _of_covariance(self, changes):
-        """A changes on the quadratic coordinates: (V, m) -> (S Q, m)."""
+        """A times changes, on its quadratic coordinates (the others are zero): (V, m) -> (S Q, m)."""
         if not (self._structure.parts.learns_covariance and changes.shape[1]):
             return 0.0
         return self._scale * self._deviations * self._learned.spread(self._as_covariances(changes))
@@ -155,7 +157,7 @@ class LearnedPriorInformation(DualInformation):
         return self._with_labels(scaled + self._times_columns(weights), for_covariance)
 
     def inverse_for(self, n_targets):
-        """M^-1 for as many targets as coordinates or more, if it is not too large."""
+        """M^-1 if there are at least as many targets as coordinates and it is not too large, or None."""
         is_formed = len(self) <= min(n_targets, MAX_DENSE_SIZE)
         return self.by_other_solver.inverse_for(n_targets) if is_formed else None
 
@@ -181,7 +183,7 @@ class LearnedPriorInformation(DualInformation):
             parts[-1][:, places] = gram_root(gram)
         return np.concatenate([*parts, self._solve_lower(responses)])
 
-    # By G itself.
+    # What the other solvers do, which need G itself.
 
     def _missing_product(self, coefficients):
         """G coefficients: (D, m) -> (D, m)."""
@@ -195,7 +197,7 @@ class LearnedPriorInformation(DualInformation):
 
     @cached_property
     def by_other_solver(self):
-        """The same by the primal solver, or by products alone where that is too large."""
+        """The same information by the primal solver, or the matrix-free one where that is too large."""
         if len(self) > MAX_DENSE_SIZE:
             return MatrixFreeInformation(self.complete, self._missing_product)
         columns = self.factor.product(np.eye(len(self._matrix)))

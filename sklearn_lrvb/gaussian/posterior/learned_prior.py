@@ -8,21 +8,23 @@ are unknown too, with priors that are conjugate to this one:
 
     b0 ~ Gamma(s, r),      C0 ~ Wishart(g, A^-1),      A = (g/nu0) S^-1.
 
-C0/nu0 is a typical covariance of components. It is expected to be S, the covariance of the rows, with the
-smallest whole number of degrees of freedom that is proper, g = P. With s = r = P/2 the means are expected to
-spread like the rows of one component, with as much information as one component has. For "diag" and
-"spherical", C0 and S are variances, every one with a gamma distribution, which is a Wishart one with P = 1.
+C0/nu0 is the typical covariance of a component. Its prior expectation is S, the covariance of the rows, and
+g = P is the smallest whole number of degrees of freedom for which this prior is proper. With s = r = P/2, b0
+has the prior expectation 1: the means spread as widely as the rows of one component. This prior has as much
+information on b0 as one component has. For "diag" and "spherical", C0 and S are variances, and every one has
+a gamma distribution of its own, which is a Wishart distribution with P = 1.
 
-*Updates.* q(b0) and q(C0) enter q(mu, Lambda) by their means alone: the M-step is the one for a prior whose
-hyperparameters are
+*Updates.* q(mu, Lambda) depends on q(b0) and q(C0) through their means alone. So the M-step is that of the
+conjugate prior with the hyperparameters
 
     b0 = s'/r',    s' = s + K P/2,      r' = r + sum_k [P/tau_k + |delta_k|^2]/2,     delta_k = W_k (m0 - m_k)
-    C0 = g' H^-1,  g' = g + n nu0,      H  = A + sum of E Lambda over the n precision groups.
+    C0 = g' H^-1,  g' = g + n nu0,      H  = A + sum of E Lambda over the n precision groups,
 
-As tau_k = b0 + N_k, the first is an equation in b0. (Where rows have scales, their sums stand for the counts
-N_k.) So the hyperparameters are a function of the state of q, its expected counts, means and mean precisions,
-and have no state of their own. At their optimum the lower bound is the one for given hyperparameters, plus
-their log prior densities and constants of the number of components: the terms of `LearnedPrior.bound`.
+where W_k is the whitener of component k, W_k' W_k = E Lambda_k. As tau_k = b0 + N_k, the line for b0 is an
+equation in b0. (With Student's t, the sums of the rows' scales replace the counts N_k.) So the optimal
+hyperparameters are a function of the rest of q, of its expected counts, means and precisions, and are not
+stored as a state of their own. At their optimum the lower bound is the one for given hyperparameters, plus
+their log prior densities and constants that depend on the number of components alone (`LearnedPrior.bound`).
 """
 
 import functools
@@ -35,12 +37,13 @@ from scipy.special import gammaln
 
 from sklearn_lrvb.distributions.wishart import half_degrees_of_freedom
 
-# Newton's method for log b0: its number of steps and their length at most, and the length of a step that is
-# round-off: from the root itself it makes none, so that a copy has the same b0.
+# Newton's method for log b0: the largest number of steps, the largest length of one, and the length below
+# which a step is round-off and is not made. So a start at the root returns it unchanged, and a copy of
+# q has the same b0.
 _MOST_STEPS, _LONGEST_STEP, _CONVERGED = 50, 2.0, 1e-12
 
-# Share of a change of C0 that is made. Where C0 falls by many orders, some of it has to stay, so that the
-# scatter of the rows, to which it is added, keeps its digits.
+# Share of a Newton step of C0 that is made. The change is added to scatter matrices, which contain C0. Where
+# C0 falls by many orders of magnitude in one step, the whole change would leave little but round-off in them.
 _MOST_OF_A_CHANGE = 0.999
 
 
@@ -51,8 +54,8 @@ class LearnedPrior:
     Parameters
     ----------
     structure : CovarianceStructure
-    shape, rate : float, s and r; the shape is 0 where b0 is given
-    freedom : float, g; it is 0 where C0 is given
+    shape, rate : float, s and r of the prior of b0; the shape is 0 where b0 is given
+    freedom : float, g, the degrees of freedom of the prior of C0; 0 where C0 is given
     covariance : ndarray in the shape of one group, S
     """
 
@@ -64,7 +67,7 @@ class LearnedPrior:
 
     @classmethod
     def of_structure(cls, structure, covariance):
-        """That of the hyperparameters which a structure says are learned, with s = r = P/2 and g = P."""
+        """The default prior, s = r = P/2 and g = P, of the hyperparameters that the structure learns."""
         shape = 0.5 * structure.n_dimensions * structure.parts.learns_mean_precision
         freedom = float(structure.wisharts.block_size * structure.parts.learns_covariance)
         return cls(structure, shape, shape, freedom, covariance)
@@ -75,7 +78,7 @@ class LearnedPrior:
 
     @property
     def expectations(self):
-        """What is learned, by argument of the estimator, and the expectations of b0 and of C0/nu0: dict."""
+        """Prior expectations of b0 and C0/nu0, where learned, by the estimator's argument for them: dict."""
         of_means = {"mean_precision_prior": self.shape / self.rate} if self.shape else {}
         return of_means | ({"covariance_prior": self.covariance} if self.freedom else {})
 
@@ -106,7 +109,7 @@ class LearnedPrior:
         for _ in range(_MOST_STEPS):
             of_shares = slope = 0.0
             for count in counts:
-                share = b / (b + count)  # Of b0 in tau.
+                share = b / (b + count)  # b0/tau_k.
                 of_shares += share
                 slope += share * (1.0 - share)
             step = (shape - b * rate - half * of_shares) / (b * rate + half * slope)
@@ -116,11 +119,11 @@ class LearnedPrior:
         return b
 
     def _covariance_root(self, degrees_of_freedom, whiteners):
-        """A lower triangular root of C0, (1, ...), by L' H L with L L' = S, which keeps all digits."""
+        """Lower triangular root of C0 = g' H^-1, (1, ...), from L' H L with L L' = S, to lose no digits."""
         structure, factor = self.structure, self._factor
         precisions = structure.gram(structure.transposed(structure.composed(whiteners, factor)))
         expected = (self.freedom / degrees_of_freedom) * structure.identity
-        # In reversed order an upper factor of a matrix is lower triangular.
+        # Reversing rows and columns turns an upper triangular factor into a lower triangular one.
         reverse = (slice(None), *[slice(None, None, -1)] * structure.identity.ndim)
         reversed_sums = np.ascontiguousarray((expected + precisions.sum(axis=0, keepdims=True))[reverse])
         root = structure.transposed(structure.whiteners(structure.cholesky(reversed_sums)))[reverse]
@@ -160,18 +163,19 @@ class LearnedPrior:
         return (self.freedom / nu) * self.structure.gram(roots)
 
     def followed(self, q, counts, freedom, distances, scatter):
-        """Distances and scatter of components that follow a change of b0 and C0: (K, P) and (S, ...).
+        """m0 - m_k and scatter of components after b0 and C0 have changed: (K, P) and (S, ...).
 
-        At given hyperparameters the components hold these back, most of all where they have few rows. Nothing
-        changes where the scatter is singular to working precision.
+        An M-step at given b0 and C0 and then their update converge slowly: means and precisions still depend
+        on the old b0 and C0, most of all in components with few rows. So all of them change together here;
+        nothing does where the scatter is singular to working precision.
 
         Parameters
         ----------
-        q : VariationalPosterior, with the b0 and C0 of the other arguments, in its whitened coordinates
-        counts : (K,), rows that the means are known from
-        freedom : (S,), c
-        distances : (K, P), m0 - m_k
-        scatter : (S, ...), A = c (E Lambda)^-1
+        q : VariationalPosterior, with the old b0 and C0, as in the other arguments
+        counts : (K,), N_k, or with Student's t sums of scales
+        freedom : (S,), c_k, the degrees of freedom of q(Lambda)
+        distances : (K, P), m0 - m_k, in the whitened coordinates of q, as is the scatter
+        scatter : (S, ...), c_k (E Lambda_k)^-1
         """
         structure, b = self.structure, q.prior.mean_precision
         factors = structure.cholesky(scatter / freedom[structure.statistic_axes])
@@ -181,7 +185,7 @@ class LearnedPrior:
         if self.shape:
             whitened = structure.transformed(whiteners, distances).ravel()
             new = self._mean_precision(b, counts, float(whitened.dot(whitened)))
-            shares = (b + counts) / (new + counts)  # Distances are in proportion to 1/(b0 + N).
+            shares = (b + counts) / (new + counts)  # m0 - m_k is proportional to 1/tau_k.
             squares = structure.sum_of_squares(distances, abs(new - b) * shares)
             scatter = scatter + math.copysign(1.0, new - b) * squares
             distances = shares[:, None] * distances
@@ -192,23 +196,23 @@ class LearnedPrior:
         return distances, scatter
 
     def _change_of_covariance(self, prior, roots, freedom):
-        """E, by which C0 = L L' becomes L (1 + E) L' if the precisions follow it: (1, ...).
+        """E of a Newton step from C0 = L L' to L (1 + E) L', where the precisions follow C0: (1, ...).
 
-        Let Z_k be E Lambda of a group in the units of L, and H = L' A L + sum of Z_k, so that C0 = g' H^-1
-        reads H = g'. If C0 becomes L C L', Z_k becomes c_k C (C + R_k)^-1, where R_k is the scatter of the
-        group's rows. For numbers the equation is
+        Let Z_k = L' E(Lambda_k) L and h = L' A L + sum of Z_k, so that C0 = g' H^-1 reads h = g' I. If C0
+        becomes L C L' and the precisions follow, Z_k becomes c_k (C + R_k)^-1, where L R_k L' is the scatter
+        of the group's rows. For numbers, and with a = L' A L, the equation of C is
 
             a C + sum over k of c_k C/(C + R_k) = g'.
 
-        Its left side is concave in C and convex in 1/C. So a step of Newton's method does not go too far in C
-        where C0 rises, and in 1/C where it falls. Both have the slope H - d at C = 1, d the sum of Z_k^2/c_k.
-        Matrices change so in the directions of the eigenvectors of H.
+        Its left side is concave in C and convex in 1/C. So a Newton step in C where C0 rises, and one in 1/C
+        where it falls, do not go beyond the root. At C = 1 the slope in C is h - d, and in 1/C it is d - h,
+        with d the sum of Z_k^2/c_k. For matrices, the step is made along every eigenvector of h.
 
         Parameters
         ----------
         prior : MixturePrior
-        roots : (S, ...), M with M' M = Z
-        freedom : (S,), c
+        roots : (S, ...), F_k with F_k' F_k = Z_k
+        freedom : (S,), c_k, the degrees of freedom of q(Lambda)
         """
         structure, precisions = self.structure, self.structure.gram(self.structure.transposed(roots))
         sums, vectors = self._relative_inverse_scale(prior)[0] + precisions.sum(axis=0), None
@@ -221,9 +225,9 @@ class LearnedPrior:
         return (change if vectors is None else (vectors * change) @ vectors.T)[None]
 
     def responses_of_covariance(self, prior):
-        """dC0 by dnu0 at a fixed S, and by a change of the expectation of C0 in proportion: two (1, ...).
+        """Derivatives of C0 in nu0 at a fixed S, and in the logarithm of the scale of S: two (1, ...).
 
-        They are E with dC0 = L E L' and L L' = C0, for a given q.
+        Each is E in dC0 = L E L', L L' = C0, with the other factors of q held fixed.
         """
         structure, nu = self.structure, prior.degrees_of_freedom
         own = self.own_freedom(structure.n_groups, nu)
@@ -231,7 +235,7 @@ class LearnedPrior:
         return by_scale / nu + (structure.n_groups / own) * structure.identity, by_scale
 
     def gradient_in_expectation(self, prior, gradients):
-        """Gradients in the expectation of C0 for a given q, from those in C0: (n, ...) -> (n, ...)."""
+        """Gradients in the prior expectation of C0 from those in C0, at fixed q: (n, ...) -> (n, ...)."""
         structure, g, nu = self.structure, self.freedom, prior.degrees_of_freedom
         own, inverse = self.own_freedom(structure.n_groups, nu), self._inverse_covariance / nu
         maps = structure.composed(inverse, prior.covariance[None])
@@ -271,14 +275,16 @@ def _log_constant(own, g, nu, size):
 class LearnedInformation:
     """What learned hyperparameters add to the observed information of q.
 
-    The change of log b0 is a coefficient of its own, x. No row has a feature for it. The means respond to it
-    by a source q. At fixed counts the intercepts change by b0 Psi x, Psi_k = P/(2 tau_k^2). C0 is eliminated:
-    with its change dC0 = L E L', L L' = C0, the sources are s(M_k E M_k') of the groups, M_k = W_k L, and
+    Symbols are those of docs/theory/learned_prior.md, with A for A_0. A change of log b0 is one more
+    coefficient, x, for which no row has a feature. The vector q (`source`) is the derivative of the
+    statistics in x. At fixed counts the intercepts change by b0 Psi x, Psi_k = P/(2 tau_k^2). C0 is
+    eliminated: Q maps a change dC0 = L E L', L L' = C0, to those of the groups' quadratic statistics,
+    s(F_k E F_k') with F_k = W_k L. So G becomes
 
-        G_new = [ G + Q I^-1 Q'   q ]        I^-1 = 2/g',
-                [ q'              0 ]
+        [ G + Q I^-1 Q'   q ]        I^-1 = 2/g',
+        [ q'              0 ]
 
-    while R^-1 has s' - b0^2 (sum Psi - Psi' (V_pi + C)^-1 Psi) for x.
+    and the entry of R^-1 for x is s' - b0^2 (sum Psi - Psi' (V_pi + C)^-1 Psi).
 
     Parameters
     ----------
@@ -293,7 +299,7 @@ class LearnedInformation:
         self._posterior, self._learned = posterior, posterior.prior.learned
         structure = self._structure = posterior.structure
         self.intercepts = np.zeros(posterior.n_labels)
-        if not structure.has_scales:  # There b0 changes the coefficients of the scales.
+        if not structure.has_scales:  # With scales, b0 changes their coefficients instead.
             psi = 0.5 * structure.n_dimensions / posterior.mean_precision**2
             self.intercepts[: posterior.n_components] = posterior.prior.mean_precision * psi
 
@@ -329,7 +335,7 @@ class LearnedInformation:
         return source
 
     def add_to(self, missing):
-        """Add it to G, (D, D), in place."""
+        """Add these terms to G, (D, D), in place."""
         structure, blocks = self._structure, self._structure.layout.blocks
         if self._learned.shape:
             of_b0 = blocks["mean_precision"].start
@@ -350,7 +356,7 @@ class LearnedInformation:
         return self._learned.own_freedom(self._structure.n_groups, prior.degrees_of_freedom)
 
     def step_of_rows(self, step):
-        """A step of the statistics, with counts and sums of scales of the rows alone: (D,) -> (D,)."""
+        """A step of the statistics without what b0 adds to counts and sums of scales: (D,) -> (D,)."""
         posterior, blocks, step = self._posterior, self._structure.layout.blocks, step.copy()
         change = step[blocks["mean_precision"]] / self.of_mean_precision
         step[blocks["intercept"]] -= posterior.counts_by_mean_precision * change
@@ -358,7 +364,7 @@ class LearnedInformation:
         return step
 
     def product(self, coefficients):
-        """What is added to G, times coefficients: (D, m) -> (D, m)."""
+        """The terms of G that are added here, times coefficients: (D, m) -> (D, m)."""
         product, blocks = np.zeros_like(coefficients), self._structure.layout.blocks
         if self._learned.shape:
             of_b0 = blocks["mean_precision"]
@@ -370,14 +376,14 @@ class LearnedInformation:
         return product
 
     def spread(self, changes):
-        """The sources s(M_k E M_k') of changes E of C0: (m, 1, ...) -> (S Q, m)."""
+        """Q E, changes s(F_k E F_k') of the statistics by changes E of C0: (m, 1, ...) -> (S Q, m)."""
         structure, roots = self._structure, self._posterior.whitened_prior_root
         shape = len(changes), structure.n_groups, *structure.identity.shape
         sums = structure.congruence(roots, np.broadcast_to(changes, shape))
         return structure.features.from_sums(sums).reshape(len(changes), -1).T
 
     def gathered(self, quadratic):
-        """The transposed map, of quadratic coefficients: (S Q, m) -> (m, 1, ...)."""
+        """Q' times quadratic coefficients, the transpose of `spread`: (S Q, m) -> (m, 1, ...)."""
         structure, roots = self._structure, self._posterior.whitened_prior_root
         quadratic = np.ascontiguousarray(quadratic.T).reshape(-1, structure.n_groups, structure.n_quadratic)
         sums = structure.features.to_sums(quadratic) / (2.0 * structure.power)
