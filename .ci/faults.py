@@ -129,7 +129,8 @@ gaussian/fitting/row_span.py : gaussian/fitting/test_row_span.py
   excess[np.diag_indices_from(excess)] -= variance => excess[np.diag_indices_from(excess)] -= 0.0
   Complement(rows.n_features - size, => Complement(rows.n_features - n_samples,
 answers/deletion.py : gaussian/answers/test_leave_one_out.py
-  result.moments - posterior.with_known_noise(of_row) => result.moments - of_row
+  posterior.with_known_noise(coordinates.moments(row.represented, weights)) => coordinates.moments(row.represented, weights)
+  _TOLERANCE * (1.0 / np.fmax(moves, 1.0) => _TOLERANCE * (1.0
 linear_response/solvers.py : linear_response gaussian/information estimators/test_evidence.py
   squared[active] / previous[active] * along => previous[active] / squared[active] * along
   return super().log_determinant + of_rest => return super().log_determinant
@@ -148,7 +149,7 @@ gaussian/answers/margins.py : gaussian/answers/test_posterior_summary.py gaussia
 gaussian/answers/scores_without_rows.py : gaussian/answers/test_leave_one_out.py estimators/test_sample_weight.py
   freedom_before / structure.power + added => freedom_before / structure.power - added
 answers/leave_one_out.py : gaussian/answers/test_leave_one_out.py estimators/test_sample_weight.py
-  left_out = -counts * np.linalg.solve( => left_out = -np.linalg.solve(
+  self._weights = block.counts * self.responding => self._weights = self.responding
 gaussian/answers/influence.py : gaussian/answers/test_influence_functions.py estimators/test_missing_values.py estimators/test_sample_weight.py gaussian/answers/test_robust_covariance.py
   slopes = centred_on_average(slopes, r) => slopes = -centred_on_average(slopes, r)
   slopes -= directions.onto(slopes) => pass
@@ -172,7 +173,7 @@ sampling/labels.py : sampling/test_exact_posterior.py estimators/test_evidence.p
   _TIE_BREAK * np.arange(n_components) - 2.0 * shares => _TIE_BREAK * np.arange(n_components) - shares
   np.sum(~occupied(counts)) + 1) => np.sum(~occupied(counts)))
 sampling/chain_draws.py : sampling/test_exact_posterior.py
-  values - first * self._first - second => values - first * self._first + second
+  np.maximum(*of_limits) / _DENSITY_AT_LIMIT => np.maximum(*of_limits)
 sampling/chains.py : sampling/test_exact_posterior.py
   momenta * cosine - chains.normals => momenta * cosine + chains.normals
 gaussian/sampling/parameters.py : sampling/test_exact_posterior.py
@@ -205,7 +206,14 @@ answers/leave_group_out.py : answers/test_leave_a_group_out.py
 gaussian/sampling/copula.py : answers/test_groups.py
   structure.transformed(structure.transposed(draws.factors), draws.scaled_means) => draws.scaled_means
 answers/error_bars.py : answers/test_groups.py
-  self.uncertainty, name, np.sqrt(np.maximum(np.diag(self.covariance([name], None)), 0.0)), np.inf => self.uncertainty, name, np.sqrt(np.maximum(np.diag(self.covariance([name], None)), 0.0)), 3
+  self.uncertainty, name, np.sqrt(np.maximum(np.diag(self.covariance([name])), 0.0)), np.inf => self.uncertainty, name, np.sqrt(np.maximum(np.diag(self.covariance([name])), 0.0)), 3
+answers/error_bars.py : estimators/test_posterior.py
+  return seconds <= _MOST_SECONDS_OF_BOOTSTRAP => return False
+  if distances.max() > furthest: => if False:
+estimators/base.py : estimators/test_posterior.py
+  answer = answer_of_posterior(self, method, rows, None) => answer = answer_of_posterior(self, method, rows, random_state)
+estimators/posterior.py : estimators/test_posterior.py
+  self._seed if random_state is None else random_state => random_state
 rows/grouping.py : answers/test_groups.py
   share = np.sqrt(1.0 - len(own) / size) => share = 1.0 - len(own) / size
   * (len(own) / (len(own) - 1.0)) => * 1.0

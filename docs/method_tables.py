@@ -15,8 +15,8 @@ QUESTIONS = {
             None,
         ),
         "How sure is it?": (
-            "posterior_summary weights_std_ means_std_ covariances_std_ precisions_std_ sample_posterior "
-            "get_posterior_covariance posterior_mean_ posterior_std_ posterior_covariance_ posterior_names_",
+            "posterior weights_std_ means_std_ covariances_std_ precisions_std_ "
+            "posterior_mean_ posterior_std_ posterior_covariance_ posterior_names_",
             "how_sure",
         ),
         "Can I trust the error bars?": (
@@ -28,7 +28,7 @@ QUESTIONS = {
             "which_points",
         ),
         "What if rows belong together?": (
-            "posterior_summary get_posterior_covariance leverage influence loo_score_samples",
+            "posterior leverage influence loo_score_samples",
             "rows_that_belong_together",
         ),
         "Does the answer hang on a few rows?": (
@@ -52,7 +52,7 @@ QUESTIONS = {
             "missing_values",
         ),
         "How do I convert it?": (
-            "from_sklearn to_sklearn to_arviz",
+            "from_sklearn to_sklearn",
             "from_bayesian_gaussian_mixture",
         ),
     },
@@ -62,7 +62,7 @@ QUESTIONS = {
             "mixed_tables",
         ),
         "How sure is it?": (
-            "posterior_summary tables_ tables_std_ weights_std_ sample_posterior get_posterior_covariance "
+            "posterior tables_ tables_std_ weights_std_ "
             "posterior_mean_ posterior_std_ posterior_covariance_ posterior_names_",
             "how_sure",
         ),
@@ -72,7 +72,7 @@ QUESTIONS = {
             "partition_posterior log_evidence_",
             "mixed_tables",
         ),
-        "What other programs report": ("aic bic relative_entropy to_arviz", "from_polca_or_stepmix"),
+        "What other programs report": ("aic bic relative_entropy", "from_polca_or_stepmix"),
     },
     "MeanFieldPosterior": {
         "Means and error bars": ("summary mean std covariance function names mean_field_covariance", None),
@@ -92,13 +92,14 @@ ROOMS = (
     "sklearn_lrvb.mean_field.exponential_families",
     "sklearn_lrvb.mean_field.linear_response",
     "sklearn_lrvb.linear_response",
+    "sklearn_lrvb.estimators.posterior",
     "sklearn_lrvb.sampling.posterior_check",
     "sklearn_lrvb.answers.deciding_rows",
     "sklearn_lrvb.answers.number_of_clusters",
     "sklearn_lrvb.answers.partitions",
 )
 # The classes of rooms that list no public names of their own.
-RESULTS = ["PosteriorCheck", "DecidingRows", "NumberOfClusters", "PartitionPosterior"]
+RESULTS = ["Posterior", "PosteriorCheck", "DecidingRows", "NumberOfClusters", "PartitionPosterior"]
 
 
 def public_classes():

@@ -37,7 +37,7 @@ to_three = make_pipeline(StandardScaler(), PCA(3, random_state=0))
 X = to_three.set_output(transform="pandas").fit_transform(wine.data)
 mixture = LRVBGaussianMixture(n_components=3, random_state=0).fit(X)
 # Draws by linear response here; the default takes the exact posterior where it differs.
-data = mixture.to_arviz(X, n_draws=2000, random_state=0, method="lrvb")
+data = mixture.posterior(X, method="lrvb").to_arviz(2000)
 for name, group in data.children.items():
     print(name)
     for variable, values in group.data_vars.items():

@@ -36,7 +36,7 @@ conclusions = {
     "larger tumours have more texture": "mean[1,texture] - mean[0,texture]",
     "the larger, the rougher": "covariance[1,radius,smoothness]",
 }
-draws = mixture.sample_posterior(n_draws=4000, random_state=0, method="lrvb")
+draws = mixture.posterior(method="lrvb").sample(4000)
 error_bars = [
     (draws["weights"][:, 0] - draws["weights"][:, 1]).std(),
     (draws["means"][:, 1, 1] - draws["means"][:, 0, 1]).std(),

@@ -25,11 +25,7 @@ import pandas as pd
 from sklearn.datasets import load_iris
 
 from sklearn_lrvb import LRVBGaussianMixture
-from sklearn_lrvb.displays import (
-    ComponentDisplay,
-    InfluenceDisplay,
-    PosteriorIntervalDisplay,
-)
+from sklearn_lrvb.displays import ComponentDisplay, InfluenceDisplay
 
 iris = load_iris(as_frame=True)
 X = iris.data.rename(columns=lambda name: name.removesuffix(" (cm)"))
@@ -42,16 +38,15 @@ print(
 # How sure?
 # ---------
 # Every estimate has an error bar: the standard deviation of what is still unknown about
-# it after seeing the data. Attributes that end in ``_std_`` hold them, in the shape of
-# the estimates. Here are those of the clusters, by falling share.
-# (``posterior_summary()`` has all of them as a pandas table, with intervals.)
+# it after seeing the data. The *posterior* has them, in the shape of the estimates. Here
+# are those of the clusters, by falling share. (``posterior.summary()`` has all of them as
+# a pandas table, with intervals.)
+posterior = mixture.posterior()
+print(posterior)
+weights_std, means_std = posterior.std("weights"), posterior.std("means")
 for k in np.argsort(-mixture.weights_)[: mixture.n_occupied_]:
-    print(
-        f"cluster {k}: share {mixture.weights_[k]:.3f} +- {mixture.weights_std_[k]:.3f}"
-    )
-    for name, mean, sd in zip(
-        X.columns, mixture.means_[k], mixture.means_std_[k], strict=True
-    ):
+    print(f"cluster {k}: share {mixture.weights_[k]:.3f} +- {weights_std[k]:.3f}")
+    for name, mean, sd in zip(X.columns, mixture.means_[k], means_std[k], strict=True):
         print(f"    {name:<14}{mean:.2f} +- {sd:.2f}")
 
 # %%
@@ -59,7 +54,7 @@ for k in np.argsort(-mixture.weights_)[: mixture.n_occupied_]:
 # dashed ones are what variational Bayes says without the correction that this package
 # makes. Where two clusters overlap, it takes every flower's cluster as known, and its
 # intervals are too short.)
-PosteriorIntervalDisplay.from_estimator(mixture)
+posterior.plot()
 plt.show()
 
 # %%
@@ -96,16 +91,14 @@ print(f"the first is flower {first}:\n{X.iloc[first].to_string()}")
 # counts a little more. With the sign reversed, it is what leaving the row out would do,
 # without fitting again.
 k = mixture.predict(X)[first]
-shift = (
-    -mixture.influence(X.iloc[[first]], perturb="weight")[0, k] / mixture.means_std_[k]
-)
+shift = -mixture.influence(X.iloc[[first]], perturb="weight")[0, k] / means_std[k]
 print(f"without flower {first}, the means of cluster {k} move by, in error bars:")
 for name, value in zip(X.columns, shift, strict=True):
     print(f"    {name:<14}{value:+.2f}")
 spread = mixture.influence(X.iloc[[first]], target="covariances", perturb="weight")[
     0, k
 ]
-spread = -np.diag(spread / mixture.covariances_std_[k])
+spread = -np.diag(spread / posterior.std("covariances")[k])
 print(f"and its variance of the petal length by {spread[2]:+.2f}")
 
 # %%
@@ -126,9 +119,9 @@ plt.show()
 # %%
 # **Answer.** Three clusters of about a third of the flowers each, +- 0.04. One is the
 # species *setosa*; the other two overlap, and are the other two species but for five
-# flowers. The means are known to 0.02 to 0.08 cm. The answer depends most on flower 118,
+# flowers. The means are known to 0.02 to 0.09 cm. The answer depends most on flower 118,
 # but not by much: without it, no mean would move by more than 0.3 of its error bar, and
-# the variance of the petal lengths of its cluster by 0.6.
+# the variance of the petal lengths of its cluster by 0.4.
 #
 # Read on: :ref:`sphx_glr_gallery_plot_mnist_pca_pipeline.py` checks error bars against
 # a slow and exact method, and :ref:`sphx_glr_gallery_plot_how_many_clusters.py` asks

@@ -151,7 +151,7 @@ for tails in ("normal", 3):
 # **Answer.** The two ways of writing down a diamond: with the tails of Student's t the
 # clusters agree with them in every row, 0.591 +- 0.016 of the diamonds are in the one where
 # the larger diameter comes second (0.585 are in truth), and nu is 3.2 +- 0.3. Two normal
-# clusters are one for the bulk and one for the tails, 251 nats below, and their error bars
+# clusters are one for the bulk and one for the tails, 252 nats below, and their error bars
 # of 0.041 do not cover the truth. Six normal components describe the rows as well as the
 # two of t, or better by two nats, and no bound can say that they are no six kinds of diamond:
 # wide ones below narrow ones make tails.

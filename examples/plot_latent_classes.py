@@ -56,9 +56,10 @@ for n_components in range(1, 5):
 # The table of estimates knows how good its error bars are. Its note says that linear response
 # was not good enough for 118 slides, so that they are those of the exact posterior.
 classes = fits[3]
-summary = classes.posterior_summary(target=["weights", "tables"], random_state=0)
+posterior = classes.posterior()
+summary = posterior.summary(["weights", "tables"])
 print(classes.posterior_check(slides, random_state=0).verdict)
-print(*summary.attrs["note"].split(". "), sep="\n")
+print(*posterior.note.split(". "), sep="\n")
 for k in range(3):
     share, sd = summary.loc[f"weight[{k}]", ["mean", "sd"]]
     print(f"class {k}: {share:.2f} +- {sd:.2f} of the slides")
@@ -85,7 +86,7 @@ plt.show()
 # ----------------
 # A difference of two numbers has its own error bar. Draws of the parameters have it, whatever
 # the function is: here the difference between two pathologists on the slides of class 2.
-draws = classes.sample_posterior(n_draws=1000, random_state=0)
+draws = posterior.sample(1000)
 for first, second in (("B", "A"), ("E", "G"), ("D", "C")):
     gap = draws[first][:, 2, 1] - draws[second][:, 2, 1]
     print(
@@ -119,10 +120,11 @@ print(doubt.nsmallest(5, "probability").round(2).to_string(index=False))
 # of half a slide:
 half = LRVBLatentClassMixture(3, category_concentration_prior=0.5, random_state=0)
 half.fit(slides)
+std = posterior.std("tables")
 table = pd.DataFrame(
     {
         "learned": [classes.tables_[name].loc[2, "yes"] for name in slides],
-        "error bar": [classes.tables_std_[name].loc[2, "yes"] for name in slides],
+        "error bar": [std[name].loc[2, "yes"] for name in slides],
         "half": [half.tables_[name].loc[2, "yes"] for name in slides],
     },
     index=slides.columns,

@@ -61,7 +61,7 @@ for n_components in range(1, 5):
 # The table of estimates says of itself how good its error bars are. With 83 rows linear
 # response is not good enough, and the intervals are those of the exact posterior.
 classes = fits[3]
-summary = classes.posterior_summary(target=["weights", "tables"], random_state=0)
+summary = classes.posterior().summary(["weights", "tables"])
 print(*summary.attrs["note"].split(". "), sep="\n")
 
 columns = {

@@ -172,7 +172,7 @@ question_seconds = perf_counter() - start
 print(f"{'':<14}{'number':>8}{'LRVB / mean field: median':>28}{'largest':>10}")
 for target in ("weights", "means", "covariances"):
     lrvb, mean_field = (
-        np.sqrt(np.diag(mixture.get_posterior_covariance(target=target, method=method)))
+        np.sqrt(np.diag(mixture.posterior(method=method).covariance(target)))
         for method in ("lrvb", "mean_field")
     )
     ratio = lrvb / mean_field
@@ -247,13 +247,13 @@ gibbs_seconds = perf_counter() - start
 # plane of the first two principal components, for the share an interval.
 mean_regions, held = {}, {}
 for method in ("lrvb", "mean_field"):
-    joint = mixture.get_posterior_covariance(target="means", method=method).reshape(
-        2, n_features, 2, n_features
+    joint = (
+        mixture.posterior(method=method)
+        .covariance("means")
+        .reshape(2, n_features, 2, n_features)
     )
     mean_regions[method] = [joint[k, :2, k, :2] for k in range(2)]
-    share_sd = np.sqrt(
-        mixture.get_posterior_covariance(target="weights", method=method)[0, 0]
-    )
+    share_sd = np.sqrt(mixture.posterior(method=method).covariance("weights")[0, 0])
     held[method] = []
     for k in range(2):
         off = drawn_means[:, k, :2] - mixture.means_[k, :2]

@@ -61,8 +61,8 @@ print(f"{np.sum(is_noise & ~is_stranger)} of {np.sum(~is_stranger)} others are")
 # %%
 # Here are all that were judged wrongly, in red, beside some strangers that were found.
 # Above each is the probability that it is noise, the last column of ``predict_proba``,
-# with its error bar.
-probability, std = noisy.predict_proba(X, return_std=True)
+# with its error bar by linear response.
+probability, std = noisy.posterior(method="lrvb").predict_proba(X)
 probability, std = probability[:, -1], std[:, -1]
 wrong = np.flatnonzero(is_noise != is_stranger)
 recognized = np.flatnonzero(is_noise & is_stranger)

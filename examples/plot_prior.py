@@ -37,7 +37,7 @@ irises = {
 }
 for prior, fit in irises.items():
     for target in ("means", "covariances"):
-        table = fit.posterior_summary(target=target, method="lrvb")
+        table = fit.posterior(method="lrvb").summary(target)
         print(fill(f"{prior}, {target}: {table.attrs['prior']}", 72) + "\n")
 
 # %%
@@ -130,7 +130,7 @@ plt.show()
 
 # %%
 for name, fit in fits.items():
-    table = fit.posterior_summary(target="means", method="lrvb")
+    table = fit.posterior(method="lrvb").summary("means")
     print(fill(f"{name}: {table.attrs['prior']}", 72) + "\n")
 
 # %%

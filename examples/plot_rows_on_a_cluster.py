@@ -82,15 +82,13 @@ for k in order:
 # mean field, which take every row's cluster for as sure as its probability, are still
 # too small in the same proportion.
 first, second = order[:2]
-draws = mixture.sample_posterior(n_draws=4000, random_state=0)["means"][..., 0]
+draws = mixture.posterior().sample(4000)["means"][..., 0]
 difference = draws[:, second] - draws[:, first]
 contrast = np.zeros(mixture.means_.shape)
 contrast[second, 0], contrast[first, 0] = 1, -1
 contrast = contrast.ravel()
 sd_mean_field = np.sqrt(
-    contrast
-    @ mixture.get_posterior_covariance(target="means", method="mean_field")
-    @ contrast
+    contrast @ mixture.posterior(method="mean_field").covariance("means") @ contrast
 )
 print(f"difference {difference.mean():.4f} +- {difference.std():.4f}; made with 2.5")
 print(f"error bar by mean field {sd_mean_field:.4f}")

@@ -79,11 +79,9 @@ plt.show()
 # So we know its share about as well as if we had asked fourteen people once, and three
 # had written a straight leg. The standard error of such a share is sqrt(0.2 * 0.8 / 14)
 # = 0.11. For 180 independent nines it would be 0.03.
-by_row = mixture.posterior_summary(target="weights", method="lrvb")
-by_form = mixture.posterior_summary(target="weights", groups=form)
-bootstrap = mixture.posterior_summary(
-    target="weights", groups=form, method="bootstrap", random_state=0
-)
+by_row = mixture.posterior(method="lrvb").summary("weights")
+by_form = mixture.posterior(groups=form, method="sandwich").summary("weights")
+bootstrap = mixture.posterior(groups=form, method="bootstrap").summary("weights")
 for name, table in (
     ("as 180 independent nines", by_row),
     ("by form", by_form),
@@ -171,8 +169,11 @@ for seed in range(n_studies):
     rows, person = study(seed)
     fit = LRVBGaussianMixture(n_components=2, random_state=0).fit(rows)
     k = fit.weights_.argmin()  # the component of the 30 %
-    for name, how in zip(held, ({"method": "lrvb"}, {"groups": person}), strict=True):
-        table = fit.posterior_summary(target=["weights", "means"], **how)
+    sandwich = fit.posterior(groups=person, method="sandwich")
+    for name, posterior in zip(
+        held, (fit.posterior(method="lrvb"), sandwich), strict=True
+    ):
+        table = posterior.summary(["weights", "means"])
         table = table.loc[[f"weight[{k}]", f"mean[{k},x0]"]]
         truth = np.array([shares[1], centres[1, 0]])
         held[name].append((table["lower"] < truth) & (truth < table["upper"]))

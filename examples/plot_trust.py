@@ -109,7 +109,7 @@ def long_chain(mixture, X, n_draws):
 
 def right_mean(mixture, X, method):
     """Draws of the same by the package."""
-    draws = mixture.sample_posterior(n_draws=4000, random_state=0, method=method, X=X)
+    draws = mixture.posterior(X, method=method).sample(4000)
     occupied = np.argsort(-mixture.weights_)[: mixture.n_occupied_]
     right = occupied[np.argmax(mixture.means_[occupied, 0])]
     return draws["means"][:, right, 0]
@@ -147,8 +147,8 @@ plt.show()
 # ---------
 # The table of the posterior chooses by itself, and the line below it says which it is.
 columns = ["mean", "sd", "lower", "upper"]
-table = few.posterior_summary(target="means", random_state=0)
-plain = few.posterior_summary(target="means", method="lrvb")
+table = few.posterior().summary("means")
+plain = few.posterior(method="lrvb").summary("means")
 for summary in (table, plain):
     print(summary[columns].round(2))
     print(textwrap.fill(summary.attrs["note"], 80), "\n")

@@ -78,9 +78,9 @@ print(
 
 def survey_sd(mixture, X, w, target):
     """Standard deviations of weights or means under survey weights, in that shape."""
-    covariance = mixture.get_posterior_covariance(
-        target=target, X=X, sample_weight=w, groups=range(len(X))
-    )
+    covariance = mixture.posterior(
+        X, method="sandwich", sample_weight=w, groups=range(len(X))
+    ).covariance(target)
     return np.sqrt(np.diag(covariance)).reshape(2, -1)
 
 
@@ -145,9 +145,7 @@ for target, name, estimate in (
     ("covariances", "variance of x0", mixture.covariances_[0, 0, 0]),
 ):
     lrvb, sandwich = (
-        np.sqrt(
-            mixture.get_posterior_covariance(target=target, method=method, X=X)[0, 0]
-        )
+        np.sqrt(mixture.posterior(X, method=method).covariance(target)[0, 0])
         for method in ("lrvb", "sandwich")
     )
     print(f"{name:<16}{f'{estimate:.3f} +- {lrvb:.3f}':>24}{sandwich:>12.3f}")

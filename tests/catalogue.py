@@ -259,9 +259,12 @@ _SIZES = {
     "dense_blocks_from": ["mean_field.coupling._DENSE_FROM"],
     "entries_checked_for_saddles": ["mean_field.posterior._CHECKED_UP_TO"],
     "parameters_checked": ["answers.error_bars._MOST_PARAMETERS"],
-    "blocks_of_scans": [f"{_SAMPLING}.exact._BLOCKS"],
+    "error_of_limits": [f"{_SAMPLING}.exact._ERROR"],
+    "largest_error": [f"{_SAMPLING}.exact._LARGEST_ERROR"],
+    "seconds_of_chains": [f"{_SAMPLING}.exact.{name}" for name in ("_SECONDS", "_TIMES_LEAST")],
     "sweeps_of_numbers": [f"{_SAMPLING}.number_evidence.{name}_ITERATIONS" for name in ("_LEAST", "_MOST")],
     "seconds_of_exact": ["answers.error_bars._MOST_SECONDS"],
+    "seconds_of_bootstrap": ["answers.error_bars._MOST_SECONDS_OF_BOOTSTRAP"],
     "kept_rows_bytes": [f"{_UNCERTAINTY}.uncertainty._KEPT_ROWS_BYTES"],
     "first_nu": ["estimators.gaussian_arguments.NU_AT_START"],
     "rows_of_refits": ["answers.deletion._ROWS_OF_REFITS"],
@@ -285,13 +288,13 @@ def use_information(solver, monkeypatch):
 
 
 def covariance_by(solver, estimator, target="all", method="lrvb", **given):
-    """`get_posterior_covariance` of a copy of a fit, from information that one solver forms of given rows."""
+    """The covariance of a copy of a fit, from information that one solver forms of given rows."""
     with pytest.MonkeyPatch.context() as patch:
         use_information(solver, patch)
         twin = copy.deepcopy(estimator)
         source = uncertainty_of(twin).source
         source._matrix = source._packed = None
-        return twin.get_posterior_covariance(target=target, method=method, **given)
+        return twin.posterior(method=method, **given).covariance(target)
 
 
 def log_share_map(estimator):

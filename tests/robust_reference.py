@@ -105,7 +105,7 @@ class RobustReference:
     noise_prior: tuple = (1.0, 1.0)
     nu: object = None
     fit_nu: str | None = None
-    nu_prior: tuple = (2.0, 0.1)
+    nu_prior: tuple = (1.0, 0.1)
 
     @classmethod
     def like(cls, estimator, X, sample_weight=None, covariance=None, **options):

@@ -116,7 +116,7 @@ class Problem:
         by_row = logsumexp(terms, axis=0)
         total = by_row.sum() if self.sample_weight is None else self.sample_weight @ by_row
         stick, rest = prior.weights.sticks(np.zeros(prior.structure.n_labels))
-        total += (log_tails + stats.gamma.logpdf(np.exp(log_tails), 2.0, scale=10.0)).sum()
+        total += (log_tails + stats.expon.logpdf(np.exp(log_tails), scale=10.0)).sum()
         total += (log_stick + log_rest).sum()  # The derivatives of v in its logit are v (1 - v).
         total += stats.beta.logpdf(np.exp(log_stick), stick, rest).sum() if len(stick) else 0.0
         if prior.flat:

@@ -9,6 +9,7 @@ import pytest
 
 import sklearn_lrvb
 from sklearn_lrvb import linear_response, mean_field
+from sklearn_lrvb.estimators.posterior import Posterior
 from sklearn_lrvb.mean_field import exponential_families
 from sklearn_lrvb.mean_field import linear_response as general_linear_response
 
@@ -30,9 +31,8 @@ def _own_members(cls):
 _ROOMS = (sklearn_lrvb, linear_response, mean_field, exponential_families, general_linear_response)
 _EXPORTED = [getattr(room, name) for room in _ROOMS for name in room.__all__]
 _PUBLIC = {thing.__name__: thing for thing in _EXPORTED if callable(thing)}
-_PUBLIC |= {
-    name: member for cls in _PUBLIC.values() if inspect.isclass(cls) for name, member in _own_members(cls)
-}
+_CLASSES = [*filter(inspect.isclass, _PUBLIC.values()), Posterior]
+_PUBLIC |= {name: member for cls in _CLASSES for name, member in _own_members(cls)}
 
 
 def _entries(doc, section):
@@ -77,7 +77,7 @@ def test_rows_come_first_and_all_else_by_name(estimator):
         if not name.startswith("_") and name not in _SCIKIT_LEARNS
     }
     of_rows = {name: own for name, own in methods.items() if any(p.name == "X" for p in own)}
-    assert {"posterior_summary", "sample_posterior", "influence", "deciding_rows"} < set(of_rows)
+    assert {"posterior", "posterior_check", "influence", "deciding_rows"} < set(of_rows)
     for name, own in of_rows.items():
         assert own[0].name == "X", name
         assert all(p.kind is p.KEYWORD_ONLY for p in own[1:]), name

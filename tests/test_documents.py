@@ -67,10 +67,7 @@ def test_code_is_as_wide_as_the_column(page):
     assert not [line for line in code.splitlines() if len(line) > _WIDEST]
 
 
-_ROWS_FIRST = re.compile(
-    "posterior_(summary|check)|sample_posterior|get_posterior_covariance|partition_posterior|influence|"
-    "deciding_rows|loo_score_samples"
-)
+_ROWS_FIRST = re.compile("posterior(_check)?|partition_posterior|influence|deciding_rows|loo_score_samples")
 
 
 def _code(page):

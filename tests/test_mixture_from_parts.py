@@ -377,7 +377,5 @@ def test_learned_hyperparameters_equal_those_of_the_estimator(model):
     np.testing.assert_allclose(np.concatenate([np.ravel(one) for one in given]), mean, rtol=1e-8)
     place = np.append(0, 1 + np.arange(len(mean) - 1)[unique])
     expected = posterior.covariance("b0.value", *names)[np.ix_(place, place)]
-    found = estimator.get_posterior_covariance(
-        target=["mean_precision_prior", "covariance_prior"], method="lrvb"
-    )
+    found = estimator.posterior(method="lrvb").covariance(["mean_precision_prior", "covariance_prior"])
     assert errors_in_deviations(found, expected) < 1e-8

@@ -102,7 +102,7 @@ def test_one_extra_installs_all_that_a_first_page_uses(page):
     nodes = list(ast.walk(ast.parse(code)))
     names = [node.module for node in nodes if isinstance(node, ast.ImportFrom)]
     names += [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
-    drawn = {"matplotlib", "pandas"}  # by displays, and by `posterior_summary`
+    drawn = {"matplotlib", "pandas"}  # by displays, and by `summary`
     assert {name.split(".")[0] for name in names} - {"sklearn_lrvb"} | drawn <= installed
 
 

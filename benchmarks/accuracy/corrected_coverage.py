@@ -3,7 +3,7 @@
 The settings are some of those of the coverage experiment in which error bars of linear response hold the
 truth too rarely. The fit has the fixed prior, under which the exact posterior exists; the truth was not
 drawn from that prior, which pulls the estimates of few rows towards the middle of the table. (`exactness` has
-truths that were.) Intervals are the central 95 % ones of ``posterior_summary``. Components are matched to the
+truths that were.) Intervals are the central 95 % ones of ``posterior``. Components are matched to the
 true ones by their means; fits that lost a component or ended elsewhere are left out.
 """
 
@@ -86,7 +86,7 @@ def _hits(scenario, X):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                summary = mixture.posterior_summary(target=list(TARGETS), method=method, random_state=0)
+                summary = mixture.posterior(method=method, random_state=0).summary(list(TARGETS))
         except IndefiniteInformationError:
             return None
         sizes = np.cumsum([truth[target].size for target in TARGETS])[:-1]

@@ -174,7 +174,7 @@ def _estimates(scenario, mixture):
 
 def _sds(mixture, X, method, estimates):
     """Groups of the posterior standard deviations, in the shapes of the estimates."""
-    sds = np.sqrt(np.diag(mixture.get_posterior_covariance(target=list(GROUPS), method=method, X=X)))
+    sds = np.sqrt(np.diag(mixture.posterior(X, method=method).covariance(list(GROUPS))))
     stops = np.cumsum([estimates[group].size for group in GROUPS])
     parts = np.split(sds, stops[:-1])
     return {group: part.reshape(estimates[group].shape) for group, part in zip(GROUPS, parts, strict=True)}

@@ -3,7 +3,7 @@
 There are two clusters, three standard deviations of their rows apart. What the rows of a group have in
 common is normal with the standard deviation `tau`; within a group it is one. Groups are patients whose
 rows lie in either cluster or all in one, the sampling units of a survey with three strata and unequal
-rates, or blocks of 50 rows of a series. Intervals are the 95 % ones of ``posterior_summary`` at the
+rates, or blocks of 50 rows of a series. Intervals are the 95 % ones of ``posterior`` at the
 default settings. Components are matched to the true ones by their means; fits that ended elsewhere are
 left out.
 """
@@ -56,7 +56,7 @@ class Setting:
         return self.n_groups < 50
 
     def simulate(self, seed):
-        """Rows, and what goes with them: X, dict of the arguments of `posterior_summary`."""
+        """Rows, and what goes with them: X, dict of the arguments of `posterior`."""
         rng = np.random.default_rng(seed)
         if self.kind == "series":
             return self._series(rng), np.arange(self.n_groups * self.n_rows) // 50
@@ -151,8 +151,8 @@ def _hits(setting, seed, methods, quick):
             arguments = {**given, "random_state": seed, "n_draws": n_draws}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            summary = mixture.posterior_summary(
-                target=["weights", "means", "covariances"], method=method, **arguments
+            summary = mixture.posterior(method=method, **arguments).summary(
+                ["weights", "means", "covariances"]
             )
         lower, upper = (np.split(summary[end].to_numpy(), [2, 6]) for end in ("lower", "upper"))
         on_diagonal = [0, 2, 3, 5]

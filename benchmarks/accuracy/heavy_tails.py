@@ -114,7 +114,7 @@ def _compared(mixture, X, kind, problem, truth):
         return None
     values = _estimates(mixture, problem)
     try:
-        covariance = mixture.get_posterior_covariance(target=list(values), method=kind, X=X)
+        covariance = mixture.posterior(X, method=kind).covariance(list(values))
     except IndefiniteInformationError:
         return None
     sizes = np.cumsum([own.size for own in values.values()])

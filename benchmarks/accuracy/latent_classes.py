@@ -62,7 +62,7 @@ def _row(name, chain, with_stepmix, n_bootstraps):
 
 def _ours(mixture, way, means):
     """Standard deviations by column, in the shape of the chain's."""
-    covariance = mixture.get_posterior_covariance(target=["weights", "tables"], method=way, random_state=0)
+    covariance = mixture.posterior(method=way, random_state=0).covariance(["weights", "tables"])
     sds = np.sqrt(np.diag(covariance))
     n_classes = len(mixture.weights_)
     stops = np.cumsum([means[column].shape[1] for column in means if column != "weights"])
@@ -133,5 +133,5 @@ sample of rows, which is near the posterior where rows are many. poLCA's are com
 of the scores; StepMix' are those of {_N_BOOTSTRAPS} bootstrap refits of one start each, of tables of
 complete categories. Where a refit ends at another optimum, the bootstrap is far too large. The check
 judges the worst of all parameters, those at the edges of 0 and 1 included, and so it is stricter than these
-averages. `posterior_summary` draws from the exact posterior where it says "rough" or "wrong".
+averages. `posterior()` draws from the exact posterior where it says "rough" or "wrong".
 """

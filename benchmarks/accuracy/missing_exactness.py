@@ -41,15 +41,13 @@ def _row(covariance_type, share, n_rows, n_draws):
         n_components=2, covariance_type=covariance_type, prior="fixed", random_state=0
     ).fit(incomplete)
     ways = {
-        "lrvb": np.sqrt(np.diag(mixture.get_posterior_covariance(target=_TARGETS, method="lrvb"))),
-        "mean_field": np.sqrt(
-            np.diag(mixture.get_posterior_covariance(target=_TARGETS, method="mean_field"))
-        ),
+        "lrvb": np.sqrt(np.diag(mixture.posterior(method="lrvb").covariance(_TARGETS))),
+        "mean_field": np.sqrt(np.diag(mixture.posterior(method="mean_field").covariance(_TARGETS))),
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exact = mixture.get_posterior_covariance(
-            target=_TARGETS, method="exact", X=incomplete, n_draws=n_draws, random_state=0
+        exact = mixture.posterior(incomplete, method="exact", n_draws=n_draws, random_state=0).covariance(
+            _TARGETS
         )
         evidence = mixture.posterior_check(
             incomplete, n_draws=max(100, n_draws), random_state=0

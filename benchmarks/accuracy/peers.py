@@ -106,7 +106,7 @@ def _stored_truth(problem, X):
 
 def _sandwich(task):
     """Sds from the scatter of the rows' influence, as no chain of so few rows is stored."""
-    covariance = task.optimum.get_posterior_covariance(method="sandwich", X=task.X)
+    covariance = task.optimum.posterior(task.X, method="sandwich").covariance()
     return Truth(np.sqrt(np.diag(covariance)), (2 * len(task.X)) ** -0.5)
 
 

@@ -142,7 +142,8 @@ def _row(case, is_quick):
         exact_seconds = process_time() - begin
         reference = exact_posterior(mixture, X, 1)
     means, deviations = _moments(exact.draws)
-    mean, sd = _moments(reference.at_least(n_draws, training_rows(mixture)))
+    errors_of_means = np.concatenate([exact.draws.errors(target)[0] for target in TARGETS])
+    mean, sd = _moments(reference.at_least(n_draws, training_rows(mixture)).draws)
 
     def errors(of_means, of_sds):
         return (
@@ -166,7 +167,7 @@ def _row(case, is_quick):
         "lrvb_mean_error": lrvb[1],
         "exact_sd_error": corrected[0],
         "exact_mean_error": corrected[1],
-        "effective_draws": exact.effective_draws,
+        "effective_draws": float(errors_of_means[known].max() ** -2.0),
         "said_error": exact.largest_error,
         "has_converged": int(exact.has_converged),
         "share_away": exact.share_away,

@@ -49,7 +49,7 @@ def newton_decrement(mixture):
 
 def exact_posterior(mixture, X, seed):
     """The exact posterior of a fit: its draws, and whether these have converged."""
-    return mixture._answer("exact", X, None, seed).exact
+    return mixture.posterior(X, method="exact", random_state=seed)._answer.exact
 
 
 @contextmanager

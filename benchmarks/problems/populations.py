@@ -122,6 +122,15 @@ def _three_in_five_features(distance):
     return Population(np.array([0.5, 0.3, 0.2]), means, np.eye(5) + 0.3 / np.sqrt(5) * shapes)
 
 
+def equally_far(n_components, n_features, distance):
+    """Two or three components of unequal weight and shape, all pairs equally far apart."""
+    weights = {2: [0.6, 0.4], 3: [0.5, 0.3, 0.2]}[n_components]
+    shapes = np.random.default_rng(0).normal(size=(n_components, n_features, n_features))
+    means = np.zeros((n_components, n_features))
+    means[:, :2] = distance * np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])[:n_components]
+    return Population(np.array(weights), means, np.eye(n_features) + 0.3 / np.sqrt(n_features) * shapes)
+
+
 _UNEQUAL = [[1.0, 0.3], [0.0, 0.9]], [[0.7, 0.0], [-0.2, 0.8]]
 _CORRELATED = [[1.0, 0.7], [0.0, 0.7]], [[0.8, -0.5], [0.0, 0.7]]
 _ONE_SHAPE = [[0.9, 0.3], [0.0, 0.8]], [[0.9, 0.3], [0.0, 0.8]]

@@ -25,12 +25,12 @@ _QUESTIONS = {
     "score_samples": lambda mixture, X: mixture.score_samples(X),
     "weight_influence": lambda mixture, X: mixture.influence(X, perturb="weight"),
     "leverage": lambda mixture, X: mixture.leverage(X),
-    "spread": lambda mixture, X: mixture.predict_proba(X, return_std=True, method="lrvb"),
+    "spread": lambda mixture, X: mixture.posterior(method="lrvb").predict_proba(X),
     "leave_one_out": lambda mixture, X: mixture.loo_score_samples(X),
-    "sandwich": lambda mixture, X: mixture.get_posterior_covariance(target="means", method="sandwich", X=X),
+    "sandwich": lambda mixture, X: mixture.posterior(X, method="sandwich").covariance("means"),
     "prior_sensitivity": lambda mixture, X: mixture.prior_sensitivity(),
-    "draws": lambda mixture, X: mixture.sample_posterior(n_draws=_DRAWS, random_state=0, method="lrvb"),
-    "summary": lambda mixture, X: mixture.posterior_summary(method="lrvb"),
+    "draws": lambda mixture, X: mixture.posterior(random_state=0, method="lrvb").sample(_DRAWS),
+    "summary": lambda mixture, X: mixture.posterior(method="lrvb").summary(),
     "check": lambda mixture, X: mixture.posterior_check(X, random_state=0),
 }
 _HEADERS = {

@@ -1,14 +1,13 @@
-"""Scores of rows without the row, or without its group, by one step or by a refit where that is rough.
+"""Scores of rows without the row, or without its group, by steps or by a refit where one step is rough.
 
-*The optimum without one row, from that with it.* The first step is Newton's, with the information of all
-rows. The iterations after it go over all rows, and subtract what the row adds to their sums. So a row can be
-left out wherever the rows are, and no other row is copied. The iterations are accelerated by Anderson's
-method (`acceleration`). A step is kept if the lower bound of the other rows is not lower there than before
-the last iteration.
+*The optimum without one row, from that with it.* Newton's steps for all other rows have the information of
+all rows less that of the row (`leave_one_out`), so that one matrix serves all steps without any of the rows.
+What the iterations have left to do is a sum over all rows less what the row adds to it. So a row can be left
+out wherever the rows are, and no other row is copied. Two steps settle most rows. Where steps do not become
+much shorter, the other rows are refitted.
 """
 
 import contextlib
-import functools
 
 import numpy as np
 
@@ -16,11 +15,11 @@ from sklearn_lrvb.answers.leave_group_out import scores_without_group
 from sklearn_lrvb.answers.leave_one_out import (
     ROUGH,
     WORTH_A_REFIT,
+    RowsLeftOut,
     changes_by_response,
     one_steps,
     scores_of_one_step,
 )
-from sklearn_lrvb.mixture.acceleration import Acceleration
 from sklearn_lrvb.mixture.e_step import e_step, expect
 from sklearn_lrvb.mixture.model import DegenerateComponentError
 from sklearn_lrvb.mixture.prediction import scores_of_rows
@@ -30,12 +29,12 @@ from sklearn_lrvb.mixture.refit import refitted
 # least the second number, however many rows there are.
 _ROWS_OF_REFITS, _LEAST_REFITS = 200_000, 25
 
-_MOST_ITERATIONS = 100
-# Distance that an iteration moves the posterior by at the end, in mean-field standard deviations: the one
-# that is aimed at, by which scores are off by less than 0.01 nats as a rule, and the one that slow iterations
-# may end at.
-_TOLERANCE, _SLOW_TOLERANCE = 3e-3, 1e-2
-_ROUND_OFF = 1e-10  # Of the lower bound, relative.
+# Length of the steps that are left, in mean-field standard deviations, at which a row is settled. By such a
+# length scores are off by less than 0.01 nats as a rule. One that moves by m nats, and moves the further for
+# it, may be off by 1 + m/1000 times as much.
+_TOLERANCE, _RELATIVE_TOLERANCE = 5e-3, 1e-3
+_SLOW = 0.9  # Length of a step relative to the last one from which on they do not settle.
+_ARRAYS_OF_STEPS = 6  # Of as many numbers as unknowns, which steps for a row take besides its responses.
 
 
 def scores_without_rows(rows, counted, uncertainty, tracked):
@@ -62,14 +61,15 @@ def scores_without_rows(rows, counted, uncertainty, tracked):
     changes[~does_count] = 0.0  # Rows that do not count are not left out.
     far, is_rough = _worth_refits(changes, rows.n_samples), changes > ROUGH
     if far.size:
-        posterior, source = uncertainty.fitted.posterior, uncertainty.source
-        at_optimum, information = e_step(counted, posterior), source.information(source.size)
-        places = np.searchsorted(np.flatnonzero(does_count), far)
-        blocks = _single_row_blocks(counted, places)
-        for number, place in zip(far, tracked(places, far.size), strict=True):
-            score = _refitted_score(counted, posterior, at_optimum, information, blocks[int(place)])
-            if np.isfinite(score):
-                scores[number], is_rough[number] = score, False
+        far = np.sort(far)
+        settled = _settled_scores(rows.chosen(far), counted, uncertainty, tracked)
+        scores[far], is_rough[far] = np.where(np.isnan(settled), scores[far], settled), np.isnan(settled)
+        unsettled = far[np.isnan(settled)]
+        along = np.arange(rows.n_given) if counted.n_given == rows.n_given else np.flatnonzero(does_count)
+        for number in tracked(unsettled, unsettled.size):
+            refit = _refitted_scores(rows, counted, along != number, [number], uncertainty.fitted.posterior)
+            if refit is not None:
+                scores[number], is_rough[number] = refit[0], False
     return scores, np.flatnonzero(np.isnan(scores)), np.flatnonzero(is_rough)
 
 
@@ -95,11 +95,10 @@ def scores_without_groups(rows, counted, groups, uncertainty, tracked):
     far, is_rough = _worth_refits(changes, rows.n_samples), changes > ROUGH
     along = groups.along_counted(rows, counted)
     for number in tracked(far, far.size):
-        others, index = counted.reweighted(along.codes != number), np.flatnonzero(groups.codes == number)
-        with contextlib.suppress(DegenerateComponentError):
-            fit = refitted(others, posterior)
-            if fit.converged:
-                scores[index], is_rough[number] = scores_of_rows(rows.chosen(index), fit.posterior), False
+        index = np.flatnonzero(groups.codes == number)
+        refitted_scores = _refitted_scores(rows, counted, along.codes != number, index, posterior)
+        if refitted_scores is not None:
+            scores[index], is_rough[number] = refitted_scores, False
     return scores, np.flatnonzero(np.isnan(changes)), np.flatnonzero(is_rough)
 
 
@@ -116,60 +115,97 @@ def _worth_refits(changes, n_rows):
     return far[: max(_LEAST_REFITS, _ROWS_OF_REFITS // n_rows)]
 
 
-def _single_row_blocks(rows, places):
-    """Some of the rows, int array of places among them, each as a block: dict of place -> RowBlock."""
-    parts = rows.map(functools.partial(_single_rows, np.asarray(places)))
-    return {place: block for part in parts for place, block in part}
-
-
-def _single_rows(wanted, block):
-    singles = []
-    for place in np.flatnonzero(np.isin(block.numbers, wanted)):
-        singles.append((int(block.numbers[place]), block.selected(np.array([place]))))
-    return singles
-
-
-def _refitted_score(rows, optimum, at_optimum, information, block):
-    """Score of a row at the optimum for all other rows; NaN if there is none, or it is not reached.
+def _refitted_scores(rows, counted, is_other, index, posterior):
+    """Scores of some rows, int array of their numbers, by a refit to others; None if it does not arrive.
 
     Parameters
     ----------
-    rows : Rows, the training rows
-    optimum : posterior of a mixture, the optimum for all of them
-    at_optimum : EStepResult there
-    information : ObservedInformation there
-    block : RowBlock, the row
+    rows, counted : as in `scores_without_rows`
+    is_other : bool array along ``rows``, or along ``counted``
+    posterior : posterior of a mixture, for all rows
     """
-    acceleration, bound, posterior, iterated = Acceleration(), -np.inf, optimum, optimum
-    score, distance = np.nan, np.inf  # Of the last state that was kept.
-    for _ in range(_MOST_ITERATIONS):
-        result = at_optimum if posterior is optimum else e_step(rows, posterior)
+    with contextlib.suppress(DegenerateComponentError):
+        fit = refitted(counted.reweighted(is_other), posterior)
+        if fit.converged:
+            return scores_of_rows(rows.chosen(index), fit.posterior)
+    return None
+
+
+def _settled_scores(rows, counted, uncertainty, tracked):
+    """Scores of some rows by steps to the optimum for all others; NaN where they do not settle: (n,).
+
+    Parameters
+    ----------
+    rows : ArrayRows, each of which is left out alone
+    counted, uncertainty, tracked : as in `scores_without_rows`
+    """
+    posterior, source, scores = uncertainty.fitted.posterior, uncertainty.source, np.empty(rows.n_samples)
+    information = source.information(source.size)
+    responses = posterior.model.responses_of_rows(information, posterior, rows.n_samples, by_kernels=False)
+    bytes_each = 8 * len(information) * (responses.n_directions + _ARRAYS_OF_STEPS)
+    with source.threads():
+        for block in rows.blocks(bytes_each, tracked):
+            scores[block.index] = _settled_scores_of_block(responses, counted, block)
+    return scores
+
+
+def _settled_scores_of_block(responses, counted, block):
+    own, optimum, open_rows = RowsLeftOut(responses, block), responses.posterior, np.arange(block.n_rows)
+    singles = [block.selected(np.array([place])) for place in open_rows]
+    in_sample, (scores, settled) = own.expectation.log_normalizer, np.full((2, block.n_rows), np.nan)
+    steps, ratios = own.steps(own.residuals(), open_rows), np.ones(block.n_rows)
+    changes, lengths = np.zeros_like(steps), own.lengths(steps)
+    while open_rows.size:
+        changes[:, open_rows] += steps
+        is_last = _are_short(lengths * ratios, ratios, np.abs(scores - in_sample)[open_rows])
+        residuals = np.zeros_like(steps)
+        for number, place in enumerate(open_rows):
+            scores[place], residuals[:, number] = _score_and_residual(
+                optimum, changes[:, place], counted, singles[place], is_last[number]
+            )
+        last_lengths, steps = lengths, own.steps(residuals, open_rows)
+        lengths = own.lengths(steps)
+        ratios = lengths / last_lengths
+        is_settled = _are_short(lengths, ratios, np.abs(scores - in_sample)[open_rows])
+        settled[open_rows[is_settled]] = scores[open_rows[is_settled]]
+        goes_on = ~is_settled & (ratios < _SLOW)
+        open_rows, steps = open_rows[goes_on], steps[:, goes_on]
+        lengths, ratios = lengths[goes_on], ratios[goes_on]
+    return settled
+
+
+def _are_short(lengths, ratios, moves):
+    """Whether steps from one on, each shorter than the last by the same ratio, are negligible together: (n,).
+
+    Parameters
+    ----------
+    lengths : (n,), of the first of them
+    ratios : (n,)
+    moves : (n,), how far scores have moved, in nats: for the same length they move the further
+    """
+    tolerances = _TOLERANCE * (1.0 / np.fmax(moves, 1.0) + _RELATIVE_TOLERANCE)
+    return (ratios < _SLOW) & (lengths < tolerances * (1.0 - ratios))
+
+
+def _score_and_residual(optimum, change, counted, block, is_last):
+    """Score of a row at a posterior, and EM(s) - s of all other rows there: float, (D,).
+
+    Parameters
+    ----------
+    optimum : posterior of a mixture, in whose coordinates the residual is
+    change : (D,), from its statistics to those of the posterior; the score is NaN where there is none
+    counted : Rows, the training rows
+    block : RowBlock, the row that is left out
+    is_last : bool, whether the residual is not asked for, and zero
+    """
+    try:
+        posterior = optimum.after_step(change)
         coordinates = posterior.model.coordinates(posterior)
-        own = expect(coordinates, block)
-        of_others = result.lower_bound - float(block.weighted(own.log_normalizer)[0])
-        if not of_others >= bound - _ROUND_OFF * abs(bound):  # NaN is a fall too.
-            acceleration.reject()
-            posterior, bound = iterated, -np.inf
-            continue
-        if posterior is not iterated:
-            acceleration.accept()
-        of_row = coordinates.moments(own.represented, own.weights(block.weighted(own.responsibilities)))
-        moments = result.moments - posterior.with_known_noise(of_row)
-        score, distance = float(own.log_normalizer[0]), posterior.distance(moments)
-        if distance < _TOLERANCE:
-            break
-        acceleration.record(distance)
-        try:
-            iterated = posterior.m_step(moments)
-        except DegenerateComponentError:
-            return np.nan
-        bound = of_others
-        try:
-            if posterior is optimum:
-                step = information.newton_step(posterior.residual(moments))[0]
-                posterior = optimum.after_step(step)
-            else:
-                posterior = acceleration.proposal(posterior, iterated) or iterated
-        except DegenerateComponentError:
-            posterior = iterated
-    return score if distance < _SLOW_TOLERANCE else np.nan
+        row, residual = expect(coordinates, block), 0.0
+        if not is_last:
+            weights = row.weights(block.weighted(row.responsibilities))
+            of_row = posterior.with_known_noise(coordinates.moments(row.represented, weights))
+            residual = optimum.residual_at(posterior, e_step(counted, posterior).moments - of_row)
+    except DegenerateComponentError:
+        return np.nan, 0.0
+    return float(row.log_normalizer[0]), residual

@@ -1,19 +1,18 @@
 """What answers questions about the parameters: a posterior, or the variation from sample to sample.
 
-*The posterior*, given the rows: `LinearResponse`, or `Exact` by draws. *Sampling variation*, how the
-estimates vary from one sample of rows, or of groups of rows, to another: `IndependentRows` and `Sandwich`,
-from the influence of rows and of groups, or `Bootstrap`, by refits. Each has a note, once it has answered,
-that says what it is and what is doubtful about it.
+*The posterior*, given the rows: `LinearResponse`, `MeanField`, or `Exact` by draws. *Sampling variation*, how
+the estimates vary from one sample of rows, or of groups of rows, to another: `IndependentRows` and
+`Sandwich`, from the influence of rows and of groups, or `Bootstrap`, by refits. Each has a note that says
+what it is and what is doubtful about it. `estimators.posterior.Posterior` asks them for users.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from sklearn_lrvb.answers.groups import groups_that_count, sampling_variation
 from sklearn_lrvb.answers.leave_one_out import responsibility_deviations, score_deviations
@@ -21,6 +20,7 @@ from sklearn_lrvb.answers.margins import FamilyMargins, with_moments_that_exist
 from sklearn_lrvb.answers.targets import NoCovarianceError, covariance, joint_coordinates, variance
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.mixture.model import DegenerateComponentError, occupied
+from sklearn_lrvb.mixture.prediction import responsibilities_of_rows, scores_of_rows
 from sklearn_lrvb.mixture.refit import refitted
 from sklearn_lrvb.rows import row_groups
 from sklearn_lrvb.sampling.draws import DrawArrays
@@ -30,17 +30,19 @@ from sklearn_lrvb.sampling.posterior_check import checked_posterior
 from sklearn_lrvb.sampling.sampler import PosteriorSampler
 
 SAMPLING_METHODS = "sandwich", "bootstrap"  # Methods that are about the variation from sample to sample.
-NO_GROUPS = (None, None, None)  # The groups, strata and sizes of strata that a user has not passed.
-# What "auto" does without being asked: an exact posterior of about so many seconds, and a check of so many
-# parameters, which factors a matrix and takes about a minute too.
-_MOST_SECONDS, _MOST_PARAMETERS = 60.0, 9000
+# What "auto" does without being asked: an exact posterior, or a bootstrap, of about so many seconds, and a
+# check of so many parameters, which factors a matrix and takes about a minute too.
+_MOST_SECONDS, _MOST_SECONDS_OF_BOOTSTRAP, _MOST_PARAMETERS = 20.0, 10.0, 9000
 # Effective numbers of groups, in all and in a component, below which error bars of a sandwich are doubtful.
 _FEW_GROUPS, _FEW_IN_A_COMPONENT = 50, 10
 _LEAST_FREEDOM = 3  # The least whole number of degrees of freedom with which Student's t has a variance.
 _N_RESAMPLES = 200  # Of the bootstrap: standard deviations are then known to 5 %.
+# About how long a refit takes on one core: of few rows, and more by the products of a pass over the rows.
+_SECONDS_OF_REFIT, _SECONDS_A_PRODUCT = 0.015, 5e-8
 # Draws of the exact posterior for deviations of predictions. Where a probability is nearly one in most draws
 # and not in a few, as far from the clusters, the hundreds that are enough for the parameters are too few.
-_DRAWS_FOR_ROWS = 1024
+_DRAWS_FOR_ROWS = 2048
+_FAR_FROM_FIT = 1.0  # Standard deviations from the fit, above which a posterior mean is told.
 
 
 @dataclass(frozen=True)
@@ -50,17 +52,21 @@ class RowQuantity:
     Attributes
     ----------
     method : str, the estimator's method that predicts it
+    values : callable (Rows, posterior), what it is in the fit
     deviations : callable (ResponsesOfRows, RowBlock), by linear response
     of_log_densities : callable, its values from log densities under draws (`deviations_of_rows`)
     """
 
     method: str
+    values: Callable
     deviations: Callable
     of_log_densities: Callable
 
 
-PROBABILITIES = RowQuantity("predict_proba", responsibility_deviations, probabilities)
-SCORES = RowQuantity("score_samples", score_deviations, scores)
+PROBABILITIES = RowQuantity(
+    "predict_proba", responsibilities_of_rows, responsibility_deviations, probabilities
+)
+SCORES = RowQuantity("score_samples", scores_of_rows, score_deviations, scores)
 
 
 @dataclass(eq=False)
@@ -71,6 +77,8 @@ class Answer(ABC):
     ----------
     mixture : estimator of a mixture
     rows : Rows, the training rows of positive weight, or None where they are not known
+    name : str, the method
+    note : str, a line that says what it is, and how far to trust it
     """
 
     mixture: Any
@@ -80,28 +88,32 @@ class Answer(ABC):
     def __post_init__(self):
         self.uncertainty = self.mixture._uncertainty
 
-    @property
     @abstractmethod
-    def note(self):
-        """A line that says what it is, and how far to trust it; after a question was answered."""
+    def covariance(self, targets):
+        """Joint covariance of flat targets, by their names, (d, d)."""
 
     @abstractmethod
-    def covariance(self, targets, n_draws):
-        """Joint covariance of flat targets, by their names, (d, d).
-
-        Parameters
-        ----------
-        targets : list of str
-        n_draws : int or None, least number of draws, for answers by draws; None is their default
-        """
-
-    @abstractmethod
-    def margins_of(self, targets, n_draws):
+    def margins_of(self, targets):
         """The function from the name of one of some targets to its means, deviations and intervals."""
 
     @abstractmethod
-    def parameters(self, n_draws, random_state):
+    def parameters(self, n_draws, generator):
         """Draws: DrawnParameters."""
+
+    def of_rows(self, rows, quantity):
+        """A `RowQuantity` in the fit, and its posterior standard deviations."""
+        values = quantity.values(rows, self.uncertainty.fitted.posterior)
+        return values, self._deviations_of_rows(rows, quantity, values.shape[1:])
+
+    def _deviations_of_rows(self, rows, quantity, shape):
+        """Posterior standard deviations of a `RowQuantity`, (n_given, *shape)."""
+        raise ValueError(f"method={self.name!r} has no standard deviations of {quantity.method}; 'lrvb' has.")
+
+    def means_of_components(self):
+        """Posterior means of the components' means, (K, P), and their covariances, (K, P, P)."""
+        shape = self.uncertainty.targets["means"].shape
+        joint = self.covariance(["means"]).reshape(*shape, *shape)
+        return self.margins_of(["means"])("means").mean.reshape(shape), np.einsum("kpkq->kpq", joint)
 
 
 @dataclass(eq=False)
@@ -109,11 +121,7 @@ class LinearResponse(Answer):
     """The posterior by linear response, with a note on whether that is good."""
 
     name = "lrvb"
-    verdict: str
-
-    @property
-    def note(self):
-        return self.verdict
+    note: str
 
     @property
     def is_doubtful(self):
@@ -122,50 +130,94 @@ class LinearResponse(Answer):
         is_good = verdict is not None and verdict.state == "good"
         return not is_good and PosteriorSampler(self.uncertainty).why_not_exact() is None
 
-    def deviations_of_rows(self, rows, quantity, shape):
-        """Posterior standard deviations of a `RowQuantity`, (n_given, *shape), by the delta method."""
+    def _deviations_of_rows(self, rows, quantity, shape):
+        """By the delta method."""
         with self.mixture._tracked(quantity.method) as tracked:
             return self.uncertainty.of_rows(rows, quantity.deviations, shape, tracked)
 
-    def covariance(self, targets, n_draws):
-        return self.uncertainty.covariance(targets, "lrvb", self.rows)
+    def covariance(self, targets):
+        return self.uncertainty.covariance(targets, self.name, self.rows)
 
-    def margins_of(self, targets, n_draws):
-        information = None if self.rows is None else self.uncertainty.information(targets, self.rows)
+    def _information(self, targets):
+        """What the margins of some targets are computed from."""
+        return None if self.rows is None else self.uncertainty.information(targets, self.rows)
+
+    def margins_of(self, targets):
+        information = self._information(targets)
         return lambda name: self.uncertainty.margins(name, information)
 
-    def parameters(self, n_draws, random_state):
+    def means_of_components(self):
+        """The same, without the covariances between components."""
+        means = self.uncertainty.targets["means"]
+        information = self._information(["means"]) or self.uncertainty.information(["means"])
+        with self.uncertainty.source.threads():
+            return means.value(), means.covariances_of_components(information)
+
+    def parameters(self, n_draws, generator):
         sampler = PosteriorSampler(self.uncertainty, self.rows)
-        with self.mixture._tracked("sample_posterior") as tracked:
-            return sampler.draws(n_draws, random_state, tracked)
+        with self.mixture._tracked("sample") as tracked:
+            return sampler.draws(n_draws, generator, tracked)
 
 
-@dataclass(eq=False)
+class MeanField(LinearResponse):
+    """The variational posterior q itself."""
+
+    name = "mean_field"
+    is_doubtful = False
+
+    def _information(self, targets):
+        return self.uncertainty.of_mean_field
+
+    def parameters(self, n_draws, generator):
+        raise ValueError("method='mean_field' is not drawn from: take method='lrvb', or 'exact'.")
+
+    _deviations_of_rows = Answer._deviations_of_rows
+
+
 class Exact(Answer):
-    """The exact posterior, by the draws of an `ExactPosterior`."""
+    """The exact posterior, by the draws of an `ExactPosterior`, and so many at least.
+
+    Attributes
+    ----------
+    draws : ChainDraws
+    """
 
     name = "exact"
-    exact: Any
 
-    @property
-    def note(self):
-        return self.exact.note
+    def __init__(self, mixture, rows, exact, n_draws):
+        super().__init__(mixture, rows)
+        self.exact = self._at_least(exact, n_draws or 1)
+        self.draws = self.exact.draws
+        self.note = " ".join(filter(None, [self.exact.note, self._distance_from_fit()]))
 
-    def _draws(self, n_draws):
-        """All draws that were needed, and at least so many: ChainDraws."""
+    def _at_least(self, exact, n_draws):
         with self.mixture._tracked("exact_posterior") as tracked:
-            return self.exact.at_least(n_draws or 1, self.rows, tracked)
+            return exact.at_least(n_draws, self.rows, tracked)
 
-    def deviations_of_rows(self, rows, quantity, shape):
-        """Posterior standard deviations of a `RowQuantity`, (n_given, *shape), over draws."""
-        kept = len(self.exact.draws)
-        n_draws = _DRAWS_FOR_ROWS if self.rows is not None else min(_DRAWS_FOR_ROWS, kept)
+    def _distance_from_fit(self):
+        """A sentence on how far posterior means are from the fit; empty where they are close."""
+        furthest, where = _FAR_FROM_FIT, ""
+        for name in self.uncertainty.targets.reported_names[:2]:  # Weights, and means or tables.
+            target, margins = self.uncertainty.targets[name], self.margins_of([name])(name)
+            gaps = np.abs(margins.mean - target.flat_value())
+            known = target.is_reported(0.5) & (margins.deviation > 0) & np.isfinite(margins.deviation)
+            distances = np.divide(gaps, margins.deviation, out=np.zeros_like(gaps), where=known)
+            if distances.max() > furthest:
+                furthest = distances.max()
+                where = target.labels(self.mixture._feature_names)[distances.argmax()]
+        distance = f"up to {furthest:.1f} sd ({where}) from posterior means"
+        way = "." if self.exact.is_fit_poor else ": n_init=12 and moves='search' look for a better one."
+        return f"weights_ and predict are of the fit, which is {distance}{way}" if where else ""
+
+    def _deviations_of_rows(self, rows, quantity, shape):
+        """Over draws."""
+        n_draws = _DRAWS_FOR_ROWS if self.rows is not None else min(_DRAWS_FOR_ROWS, len(self.draws))
         parameters = self.parameters(n_draws, np.random.RandomState(0))
         with self.mixture._tracked(quantity.method) as tracked, self.uncertainty.source.threads():
             return deviations_of_rows(rows, parameters, quantity.of_log_densities, shape, tracked)
 
-    def covariance(self, targets, n_draws):
-        covariance = self._draws(n_draws).covariance(targets)
+    def covariance(self, targets):
+        covariance = self.draws.covariance(targets)
         parts = [self.uncertainty.targets[name] for name in targets]
         without = np.concatenate([~part.has_moments(self._least_rows)[1] for part in parts])
         covariance[without], covariance[:, without] = np.nan, np.nan
@@ -177,13 +229,19 @@ class Exact(Answer):
         """Rows of the components under draws with few, (n, K), less half a row: that of rounding."""
         return self.exact.few_counts - 0.5
 
-    def margins_of(self, targets, n_draws):
-        draws, known = self._draws(n_draws), self.uncertainty.targets
-        return lambda name: with_moments_that_exist(draws.margins(name), known[name], self._least_rows)
+    def margins_of(self, targets):
+        known = self.uncertainty.targets
+        return lambda name: with_moments_that_exist(self.draws.margins(name), known[name], self._least_rows)
 
-    def parameters(self, n_draws, random_state):
-        drawn = self._draws(n_draws).parameters
-        some = random_state.permutation(len(drawn.draws))[:n_draws]
+    def means_of_components(self):
+        """The same over draws, also where there are no moments."""
+        shape = self.uncertainty.targets["means"].shape
+        joint = self.draws.covariance(["means"]).reshape(*shape, *shape)
+        return self.draws.margins("means").mean.reshape(shape), np.einsum("kpkq->kpq", joint)
+
+    def parameters(self, n_draws, generator):
+        drawn = self._at_least(self.exact, n_draws).draws.parameters
+        some = generator.permutation(len(drawn.draws))[:n_draws]
         return drawn.with_draws(drawn.draws[some])
 
 
@@ -192,18 +250,21 @@ class SamplingVariationAnswer(Answer):
 
     @property
     def note(self):
+        parts, verdict = [self._of_samples], self.uncertainty.verdict
+        if self.name == "sandwich" and verdict is not None and verdict.state != "good":
+            parts.append(f"It is by linear response too. {verdict.sentence} method='bootstrap' refits.")
         empty = np.flatnonzero(~occupied(self.uncertainty.fitted.posterior.counts))
-        if not empty.size:
-            return self._of_samples
-        return (
-            f"{self._of_samples} Components without rows: {', '.join(map(str, empty))}. Their estimates are "
-            "the prior's, and hardly vary; min_count=0.5 leaves them out."
-        )
+        if empty.size:
+            parts.append(
+                f"Components without rows: {', '.join(map(str, empty))}. Their estimates are the prior's, "
+                "and hardly vary; min_count=0.5 leaves them out."
+            )
+        return " ".join(parts)
 
     @property
     @abstractmethod
     def _of_samples(self):
-        """The note, before the remark on components without rows."""
+        """The note, before remarks on linear response and on components without rows."""
 
 
 @dataclass(eq=False)
@@ -219,15 +280,15 @@ class IndependentRows(SamplingVariationAnswer):
             "distribution; a weight counts as so many rows. groups= tells which rows belong together."
         )
 
-    def covariance(self, targets, n_draws):
+    def covariance(self, targets):
         return self.uncertainty.covariance(targets, "sandwich", self.rows)
 
-    def margins_of(self, targets, n_draws):
+    def margins_of(self, targets):
         return lambda name: _margins(
-            self.uncertainty, name, np.sqrt(np.maximum(np.diag(self.covariance([name], None)), 0.0)), np.inf
+            self.uncertainty, name, np.sqrt(np.maximum(np.diag(self.covariance([name])), 0.0)), np.inf
         )
 
-    def parameters(self, n_draws, random_state):
+    def parameters(self, n_draws, generator):
         raise ValueError(
             "method='sandwich' draws estimates from groups of rows: pass groups. Where every row is on its "
             "own, groups=range(len(X)) says so."
@@ -240,6 +301,7 @@ class Sandwich(SamplingVariationAnswer):
 
     name = "sandwich"
     groups: Any
+    _last = None  # The last `SamplingVariation`.
 
     def _variation(self, coordinates):
         """`SamplingVariation` at some coordinates of the coefficients."""
@@ -250,7 +312,9 @@ class Sandwich(SamplingVariationAnswer):
 
     @property
     def _of_samples(self):
-        variation, effect = self._last, self._last.design_effect
+        # What is said is the same at all coordinates.
+        variation = self._last or self._variation(np.zeros(1, dtype=np.intp))
+        effect = variation.design_effect
         note = (
             f"Sandwich by {len(self.groups)} groups: design effect {effect:.2g}, so that error bars are "
             f"about {np.sqrt(effect):.1f} times those of independent rows."
@@ -272,11 +336,11 @@ class Sandwich(SamplingVariationAnswer):
     def _of(self, targets):
         return [self.uncertainty.targets[name] for name in targets]
 
-    def covariance(self, targets, n_draws):
+    def covariance(self, targets):
         coordinates = joint_coordinates(self._of(targets))
         return covariance(self._of(targets), coordinates, self._variation(coordinates), with_excess=False)
 
-    def margins_of(self, targets, n_draws):
+    def margins_of(self, targets):
         variation = self._variation(joint_coordinates(self._of(targets)))
 
         def margins(name):
@@ -285,7 +349,7 @@ class Sandwich(SamplingVariationAnswer):
 
         return margins
 
-    def parameters(self, n_draws, random_state):
+    def parameters(self, n_draws, generator):
         """Draws of a multivariate Student's t, so that their quantiles are the limits of intervals."""
         fitted, source = self.uncertainty.fitted, self.uncertainty.source
         freedom = self.groups.degrees_of_freedom
@@ -293,18 +357,17 @@ class Sandwich(SamplingVariationAnswer):
             raise ValueError(
                 f"{len(self.groups)} groups, less one for every stratum, leave {freedom} degree(s) of "
                 f"freedom, and draws by Student's t have a variance from {_LEAST_FREEDOM} on. (a) "
-                "Ask for intervals: posterior_summary. (b) method='bootstrap' draws by refits."
+                "Ask for intervals: summary. (b) method='bootstrap' draws by refits."
             )
         variation = self._variation(np.arange(source.size))
         model = fitted.posterior.model
         copula = model.copula(self.uncertainty.targets, variation, with_excess=False)
-        normals = random_state.standard_normal((n_draws, copula.n_normals))
-        normals *= np.sqrt(freedom / random_state.chisquare(freedom, n_draws))[:, None]
+        normals = generator.standard_normal((n_draws, copula.n_normals))
+        normals *= np.sqrt(freedom / generator.chisquare(freedom, n_draws))[:, None]
         draws = copula.draws_of_estimates(copula.responses(normals))
         return model.parameters(fitted.posterior, fitted.origin, draws)
 
 
-@dataclass(eq=False)
 class Bootstrap(SamplingVariationAnswer):
     """How the estimates vary from one sample of groups to another, by refits to resamples of the groups.
 
@@ -315,20 +378,28 @@ class Bootstrap(SamplingVariationAnswer):
     """
 
     name = "bootstrap"
-    groups: Any
-    random_state: Any
+
+    def __init__(self, mixture, rows, groups, seed, n_draws):
+        super().__init__(mixture, rows)
+        self.groups, self._n_asked = groups, n_draws or _N_RESAMPLES
+        self._refits = list(self._refitted(np.random.RandomState(seed)))
+        if not self._refits:
+            raise ValueError(
+                f"None of {self._n_asked} refits to resamples of {len(groups)} groups can be used: each did "
+                "not converge, or lost a component. (a) Lower n_components. (b) Use smaller groups, if their "
+                "rows are independent."
+            )
 
     @property
     def _of_samples(self):
-        n_lost = self._n_asked - len(self._last)
-        note = f"Bootstrap: {len(self._last)} refits to resamples of {len(self.groups)} groups."
+        n_lost = self._n_asked - len(self._refits)
+        note = f"Bootstrap: {len(self._refits)} refits to resamples of {len(self.groups)} groups."
         return f"{note} {n_lost} other refits did not converge, or lost a component." if n_lost else note
 
-    def _refits(self, n_draws):
-        """The posteriors of resamples: list of VariationalPosterior."""
-        generator, posterior = check_random_state(self.random_state), self.uncertainty.fitted.posterior
+    def _refitted(self, generator):
+        """Yield the posteriors of resamples that can be used: VariationalPosterior."""
+        posterior = self.uncertainty.fitted.posterior
         held = occupied(posterior.counts)
-        self._last, self._n_asked = [], n_draws or _N_RESAMPLES
         with self.mixture._tracked("bootstrap") as tracked:
             for _ in tracked(range(self._n_asked), self._n_asked):
                 factors = self.groups.resampled(generator)
@@ -337,48 +408,44 @@ class Bootstrap(SamplingVariationAnswer):
                 except DegenerateComponentError:
                     continue
                 if fit.converged and not np.any(held & ~occupied(fit.posterior.counts)):
-                    self._last.append(fit.posterior)
-        if not self._last:
-            raise ValueError(
-                f"None of {self._n_asked} refits to resamples of {len(self.groups)} groups can be used: each "
-                "did not converge, or lost a component. (a) Lower n_components. (b) Use smaller groups, if "
-                "their rows are independent."
-            )
-        return self._last
+                    yield fit.posterior
 
-    def _values_of(self, n_draws):
-        """The function from the name of a target to its flat entries in all resamples, (n, d)."""
-        refits = []
-        if n_draws != 1:
-            kind, refits = type(self.uncertainty.targets), self._refits(n_draws)
-            refits = [kind(posterior, self.rows.origin) for posterior in refits]
-        if len(refits) < 2:
+    @cached_property
+    def _targets(self):
+        """The targets of all refits, list."""
+        if len(self._refits) < 2:
             raise ValueError(
                 "Less than two refits to resamples have no variance: raise n_draws, to "
                 f"{_N_RESAMPLES} for standard deviations within 5 %."
             )
+        return [type(self.uncertainty.targets)(refit, self.rows.origin) for refit in self._refits]
 
-        def values(name):
-            try:
-                return np.stack([of[name].flat_value() for of in refits])
-            except NoCovarianceError:
-                which = "In one or more refits to resamples a component"
-                raise NoCovarianceError.of(which, "at most two") from None
+    def _values(self, name):
+        """The flat entries of a target in all resamples, (n, d)."""
+        try:
+            return np.stack([targets[name].flat_value() for targets in self._targets])
+        except NoCovarianceError:
+            which = "In one or more refits to resamples a component"
+            raise NoCovarianceError.of(which, "at most two") from None
 
-        return values
-
-    def covariance(self, targets, n_draws):
-        values = np.concatenate(list(map(self._values_of(n_draws), targets)), axis=1)
+    def covariance(self, targets):
+        values = np.concatenate(list(map(self._values, targets)), axis=1)
         return np.atleast_2d(np.cov(values.T))
 
-    def margins_of(self, targets, n_draws):
-        values_of, freedom = self._values_of(n_draws), self.groups.degrees_of_freedom
-        return lambda name: _margins(self.uncertainty, name, values_of(name).std(axis=0, ddof=1), freedom)
+    def margins_of(self, targets):
+        freedom = self.groups.degrees_of_freedom
+        return lambda name: _margins(self.uncertainty, name, self._values(name).std(axis=0, ddof=1), freedom)
 
-    def parameters(self, n_draws, random_state):
+    def parameters(self, n_draws, generator):
+        """The first resamples."""
+        if n_draws > self._n_asked:
+            raise ValueError(
+                f"{self._n_asked} resamples have no {n_draws} draws. (a) Ask for fewer. (b) Pass n_draws="
+                f"{n_draws} to posterior. (c) method='sandwich' has as many as you like."
+            )
         fitted = self.uncertainty.fitted
         draws_at = fitted.posterior.model.parameters.draws_at
-        draws = [draws_at(fitted.posterior, refit) for refit in self._refits(n_draws)]
+        draws = [draws_at(fitted.posterior, refit) for refit in self._refits[:n_draws]]
         if len(draws) < n_draws:
             warn_caller(self.note)
         return fitted.posterior.model.parameters(
@@ -392,17 +459,21 @@ def _margins(uncertainty, name, deviations, freedom):
     return FamilyMargins(target.flat_value(), deviations, target.families(), freedom)
 
 
-def answer_of_posterior(mixture, method, rows, random_state):
-    """What answers a question about the posterior: `LinearResponse` or `Exact`.
+def answer_of_posterior(mixture, method, rows, seed, n_draws=None):
+    """What answers a question about the posterior: `LinearResponse`, `MeanField` or `Exact`.
 
     Parameters
     ----------
-    method : {"auto", "lrvb", "exact"}
+    method : {"auto", "lrvb", "mean_field", "exact"}
     rows : Rows or None, the training rows of positive weight, if the caller has them; they are checked
+    seed : int or None, of chains; None takes those that were made first, if there are any
+    n_draws : int or None, the least number of exact draws
     """
     uncertainty = mixture._uncertainty
     if rows is not None:
         uncertainty.source.check_training_rows(rows)
+    if method == "mean_field":
+        return MeanField(mixture, rows, "Mean field: q itself, under which components are independent.")
     if method == "lrvb":
         known = uncertainty.verdict
         note = "Linear response; posterior_check says how good it is." if known is None else known.sentence
@@ -410,34 +481,34 @@ def answer_of_posterior(mixture, method, rows, random_state):
     known_rows = uncertainty.source.training_rows() if rows is None else rows
     sampler = PosteriorSampler(uncertainty, known_rows)
     if method == "auto":
-        note = _note_of_linear_response(mixture, sampler, known_rows, random_state)
+        note = _note_of_linear_response(mixture, sampler, known_rows, seed)
         if note is not None:
             return LinearResponse(mixture, rows, note)
-    exact = _kept_exact(uncertainty, random_state)
+    exact = _kept_exact(uncertainty, seed)
     if exact is None:
         _require_rows(known_rows, method)
         sampler.checked_rows(known_rows)
         # Without a seed of the user's the fit has one: its answers are the same in every session.
-        generator = check_random_state(0 if random_state is None else random_state)
-        seed = int(generator.randint(2**63, dtype=np.uint64))
-        state = _known_verdict(mixture, sampler, known_rows).state
+        generator = np.random.RandomState(seed or 0)
+        of_chains = int(generator.randint(2**63, dtype=np.uint64))
         with mixture._tracked("exact_posterior") as tracked:
-            exact = ExactPosterior(sampler, known_rows, seed, state, tracked)
-        own_seed = random_state if isinstance(random_state, Integral) else None
-        uncertainty.exact = (*uncertainty.exact[:1], (0 if random_state is None else own_seed, exact))
-    if not exact.has_converged:
-        warn_caller(exact.note)
-    return Exact(mixture, known_rows, exact)
+            exact = ExactPosterior(sampler, known_rows, of_chains, tracked)
+        uncertainty.exact = (*uncertainty.exact[:1], (seed or 0, exact))
+        if not exact.has_converged:
+            warn_caller(exact.note)
+    return Exact(mixture, known_rows, exact, n_draws)
 
 
-def answer_of_samples(mixture, method, given, random_state, design):
+def answer_of_samples(mixture, method, given, seed, design, n_draws):
     """What answers a question about the variation from sample to sample: an `Answer`.
 
     Parameters
     ----------
     method : {"auto", "sandwich", "bootstrap"}
     given : Rows or None, the training rows that the user has passed again
+    seed : int or None, of resamples
     design : tuple, the groups, strata and sizes of strata that the user has passed
+    n_draws : int or None, the number of resamples
     """
     source, posterior = mixture._uncertainty.source, mixture._uncertainty.fitted.posterior
     given = source.training_rows() if given is None else given
@@ -447,22 +518,24 @@ def answer_of_samples(mixture, method, given, random_state, design):
     if method == "sandwich" and not are_given(design):
         return IndependentRows(mixture, rows)
     groups = groups_that_count(rows, posterior, row_groups(given, *design).along_counted(given, rows))
-    if method == "bootstrap":
-        return Bootstrap(mixture, rows, groups, random_state)
+    if method == "bootstrap" or (method == "auto" and _takes_bootstrap(mixture, rows, n_draws)):
+        return Bootstrap(mixture, rows, groups, seed or 0, n_draws)
     return Sandwich(mixture, rows, groups)
+
+
+def _takes_bootstrap(mixture, rows, n_draws):
+    """Whether refits take the place of linear response: where that is not good, and they are quick."""
+    verdict = _verdict_or_reason(mixture, PosteriorSampler(mixture._uncertainty, rows), rows)
+    if isinstance(verdict, str) or verdict.state == "good":
+        return False
+    products = rows.n_samples * mixture._uncertainty.fitted.posterior.products_per_row
+    seconds = (n_draws or _N_RESAMPLES) * (_SECONDS_OF_REFIT + _SECONDS_A_PRODUCT * products)
+    return seconds <= _MOST_SECONDS_OF_BOOTSTRAP
 
 
 def are_given(design):
     """Whether a user has passed groups, strata or their sizes: tuple."""
     return any(part is not None for part in design)
-
-
-def verdict_of_linear_response(mixture):
-    """What to say of error bars by linear response, and where to find those that the table has: str."""
-    uncertainty = mixture._uncertainty
-    rows = uncertainty.source.training_rows()
-    note = _note_of_linear_response(mixture, PosteriorSampler(uncertainty, rows), rows, None)
-    return note or f"{uncertainty.verdict.sentence} posterior_summary draws from the exact posterior."
 
 
 def check_of_posterior(mixture, sampler, rows, n_draws, random_state):
@@ -482,47 +555,54 @@ def _known_verdict(mixture, sampler, rows):
     return mixture._uncertainty.verdict
 
 
-def _note_of_linear_response(mixture, sampler, rows, random_state):
-    """What to say of linear response where "auto" takes it; None where it takes the exact posterior."""
+def _verdict_or_reason(mixture, sampler, rows):
+    """The `Verdict` of the fit's check, or why there is none without being asked for: str."""
     uncertainty, n_parameters = mixture._uncertainty, len(mixture.posterior_mean_)
-    is_known, reason = uncertainty.verdict is not None, sampler.why_not_exact()
+    reason = sampler.why_not_exact()
     if reason is not None:
         return f"Linear response, not checked. {reason}"
-    if rows is None and not is_known:
+    if uncertainty.verdict is None and rows is None:
         return "Linear response, not checked: posterior_check(X), with the training rows, checks it."
-    if n_parameters > _MOST_PARAMETERS and not is_known:
+    if uncertainty.verdict is None and n_parameters > _MOST_PARAMETERS:
         return (
             f"Linear response, not checked: it has {n_parameters} parameters, and a check of more than "
             f"{_MOST_PARAMETERS} takes minutes. posterior_check(X) makes it."
         )
-    verdict = _known_verdict(mixture, sampler, rows)
+    return _known_verdict(mixture, sampler, rows)
+
+
+def _note_of_linear_response(mixture, sampler, rows, seed):
+    """What to say of linear response where "auto" takes it; None where it takes the exact posterior."""
+    verdict = _verdict_or_reason(mixture, sampler, rows)
+    if isinstance(verdict, str):
+        return verdict
     if verdict.state == "good":
         return verdict.sentence
-    if _kept_exact(uncertainty, random_state) is not None:
+    if _kept_exact(mixture._uncertainty, seed) is not None:
         return None
     if rows is None:
         return (
-            f"{verdict.sentence} The exact posterior needs the training rows: posterior_summary(X), with "
-            "these, computes it."
+            f"{verdict.sentence} The exact posterior needs the training rows: posterior(X), with these, "
+            "computes it."
         )
-    seconds = seconds_of_exact(sampler.posterior, rows.n_samples, verdict.state)
+    seconds = seconds_of_exact(sampler.posterior, rows)
     if seconds > _MOST_SECONDS:
         return (
-            f"{verdict.sentence} The exact posterior would take about {seconds / 60.0:.0f} "
-            'minutes: ask for it by method="exact".'
+            f"{verdict.sentence} The exact posterior would take {seconds:.0f} seconds or "
+            'more: ask for it by method="exact".'
         )
     return None
 
 
-def _kept_exact(uncertainty, random_state):
+def _kept_exact(uncertainty, seed):
     """The exact posterior of a seed, if it is kept; without a seed the first one. None if there is none.
 
     So what is asked without a seed has the same answer, whatever is asked with seeds in between.
     """
     kept = uncertainty.exact
-    if isinstance(random_state, Integral):
-        return next((exact for seed, exact in kept if seed == random_state), None)
-    return kept[0][1] if random_state is None and kept else None
+    if seed is None:
+        return kept[0][1] if kept else None
+    return next((exact for own, exact in kept if own == seed), None)
 
 
 def _require_rows(rows, method):
@@ -530,6 +610,6 @@ def _require_rows(rows, method):
     if rows is None:
         raise ValueError(
             f"method={method!r} needs the training rows: pass X. (Only up to 64 MiB of rows are kept in "
-            "memory after a fit, and none in pickles. Predictions, whose X is other rows, take what "
-            "posterior_summary(X) with the training rows and the same method has drawn before.)"
+            "memory after a fit, and none in pickles. Predictions, whose X is other rows, are those of "
+            "posterior(X) with the training rows.)"
         )

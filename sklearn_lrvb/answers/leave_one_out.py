@@ -20,9 +20,9 @@ which is of first order throughout.
 
 How much the response of the other rows changes a score says how far off one step is. Over 8,000 rows of small
 tables, one step was off by up to 0.2 nats where the change is below 0.01, and by up to 2.5 nats where it is
-below 0.1. Rows with a larger change than 0.01 are refitted while there is time (`deletion`). So are
-rows that are a tenth of a component or more, which may move what a prior has learned by far more than in
-proportion, and rows for which only one of the two steps leads to a posterior.
+below 0.1. More steps are made, while there is time (`deletion`), for rows with a larger change than 0.01. So
+they are for rows that are a tenth of a component or more, which may move what a prior has learned by far more
+than in proportion, and for rows for which only one of the two steps leads to a posterior.
 """
 
 import numpy as np
@@ -35,8 +35,8 @@ from sklearn_lrvb.mixture.e_step import (
     expect_of_counted,
 )
 
-# Change of a score by the response of the other rows, in nats, above which a row is refitted; and the one
-# above which a row that could not be refitted is said to have a rough score.
+# Change of a score by the response of the other rows, in nats, above which one step is not enough; and the
+# one above which a row without more steps is said to have a rough score.
 WORTH_A_REFIT, ROUGH = 0.01, 0.1
 # Share of a component from which a row is refitted whatever the step says.
 _LARGE_SHARE = 0.1
@@ -67,6 +67,66 @@ def responsibility_deviations(responses, block):
     return r * np.sqrt(np.maximum(variances, 0.0))
 
 
+class RowsLeftOut:
+    """The rows of a block, each of which is left out alone, and how the others respond.
+
+    Parameters
+    ----------
+    responses : ResponsesOfRows
+    block : RowBlock
+
+    Attributes
+    ----------
+    expectation : Expectation of the rows
+    responding, resting : RowResponses and RowStatistics of the rows
+    """
+
+    def __init__(self, responses, block):
+        self.expectation = expect_of_counted(responses.coordinates, block)
+        represented, r = self.expectation.represented, self.expectation.responsibilities
+        self.resting = responses.resting(represented)
+        self.responding = responses.without_rows(represented, r > LEAST_RESPONSIBILITY_IN_SCORE)
+        self._information, self._of_labels = responses.information, slice(len(r))
+        # I + w Z V, Z being diag r - r r' of labels and diag r of the directions of scales.
+        self._weights = block.counts * self.responding.by_direction(r)
+        changes = self._relative(self.responding.covariances())
+        self._system = np.eye(len(changes)) + (self._weights[:, None] * changes).transpose(2, 0, 1)
+
+    def _relative(self, by_direction, columns=slice(None)):
+        """Changes of the log densities of some rows, those of labels less their average: (m, ..., n)."""
+        r, relative = self.expectation.responsibilities[:, columns], by_direction.copy()
+        relative[self._of_labels] -= np.einsum("kn,k...n->...n", r, by_direction[self._of_labels])
+        return relative
+
+    @property
+    def left_out(self):
+        """q = -w (I + w Z V)^-1 (r, 0), (m, n)."""
+        sources = np.zeros_like(self._weights)
+        sources[self._of_labels] = self._weights[self._of_labels]
+        return -self._solved(sources)
+
+    def _solved(self, sources, columns=slice(None)):
+        """(I + w Z V)^-1 of a vector for each of some rows: (m, n) -> (m, n)."""
+        return np.linalg.solve(self._system[columns], sources.T[:, :, None])[:, :, 0].T
+
+    def residuals(self):
+        """-w H r, EM(s) - s of all rows but one where those of all rows are zero: (D, n)."""
+        everything, columns = np.arange(len(self._information)), np.arange(self._weights.shape[1])
+        return self.resting.statistics(everything, -self._weights[self._of_labels], columns)
+
+    def steps(self, residuals, columns):
+        """Newton's steps for all rows but one of some rows, R^-1 (M + w H Z H')^-1 g, given g: (D, n)."""
+        coefficients = self._information.solve(residuals)
+        changes = self._relative(self.responding.by_features(coefficients, columns), columns)
+        weights = self._solved(self._weights[:, columns] * changes, columns)
+        coefficients -= self.responding.response(np.arange(len(residuals)), weights, columns)
+        return self._information.complete.solve(coefficients)
+
+    def lengths(self, steps):
+        """Lengths of steps in mean-field standard deviations: (D, n) -> (n,)."""
+        return np.linalg.norm(self._information.complete.times_root_transposed(steps), axis=0)
+
+
 def one_steps(responses, block):
     """What one step without each row of a block says about its score: (3, n).
 
@@ -74,21 +134,10 @@ def one_steps(responses, block):
     the row's share in the expected count of its most probable component, zero where no component has more
     than half of the row. A score is NaN where the step leaves a component without a proper posterior.
     """
-    posterior = responses.posterior
-    expectation = expect_of_counted(responses.coordinates, block)
-    represented, r, counts = expectation.represented, expectation.responsibilities, block.counts
-    used = r > LEAST_RESPONSIBILITY_IN_SCORE
-    responding = responses.without_rows(represented, used)
-    # q = -w (I + w Z V)^-1 (r, 0), Z being diag r - r r' of labels and diag r of the directions of scales.
-    by_row, covariances = responding.by_direction(r).T, responding.covariances().transpose(2, 0, 1)
-    of_labels, source = slice(len(r)), np.zeros_like(by_row)
-    source[:, of_labels] = r.T
-    changes = covariances.copy()
-    changes[:, of_labels] -= np.einsum("nk,nkl->nl", r.T, covariances[:, of_labels])[:, None, :]
-    system = np.eye(by_row.shape[1]) + counts[:, None, None] * by_row[:, :, None] * changes
-    left_out = -counts * np.linalg.solve(system, source[:, :, None])[:, :, 0].T
-    step = responses.scores_at(expectation, responding, left_out)
-    alone = responses.scores_at(expectation, responses.resting(represented), -counts * r)
+    posterior, own = responses.posterior, RowsLeftOut(responses, block)
+    r, counts = own.expectation.responsibilities, block.counts
+    step = responses.scores_at(own.expectation, own.responding, own.left_out)
+    alone = responses.scores_at(own.expectation, own.resting, -counts * r)
     expected_counts, of_components = posterior.counts[:, None], r[: posterior.n_components]
     shares = np.zeros_like(of_components)
     np.divide(of_components, expected_counts, out=shares, where=expected_counts > 0)

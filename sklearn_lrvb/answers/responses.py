@@ -110,7 +110,14 @@ class RowResponses(RowStatistics):
                     covariances[l, k] = covariances[k, l]
         return covariances
 
-    def _response(self, coordinates, weights, columns):
+    def by_features(self, coefficients, columns):
+        """h_k . beta in every direction that some rows have, given beta by row: (D, n) -> (m, n)."""
+        products = np.zeros((len(self._places), len(columns)))
+        for k, place in enumerate(self._places):
+            products[k] = np.einsum("fn,fn->n", self._features(k, columns), coefficients[place])
+        return products * self._used[:, columns]
+
+    def response(self, coordinates, weights, columns):
         """(M^-1 H q)[coordinates] of some of the rows, given their q (L or m, n): (len(coordinates), n)."""
         response = np.zeros((len(coordinates), len(columns)))
         for k, used in enumerate(self._used):
@@ -121,11 +128,11 @@ class RowResponses(RowStatistics):
         return response
 
     def counts(self, weights, columns):
-        response = self._response(self._posterior.weight_coordinates, weights, columns)
+        response = self.response(self._posterior.weight_coordinates, weights, columns)
         return self._posterior.count_response(self._posterior.own_intercepts(response.T)).T
 
     def statistics(self, coordinates, weights, columns):
-        response = self._response(coordinates, weights, columns)
+        response = self.response(coordinates, weights, columns)
         return self._responses.complete_product(coordinates, response)
 
 

@@ -70,6 +70,7 @@ class PosteriorUncertainty:
         self.verdict = None  # The `Verdict` of the fit's `PosteriorCheck`, once somebody has needed it,
         self.exact = ()  # and the first and the last `ExactPosterior`, with their seeds,
         self.labels = None  # and the labels of the training rows.
+        self._has_warned = False
 
     def to_state(self):
         """Builtins and arrays from which `from_state` rebuilds this object."""
@@ -160,8 +161,21 @@ class PosteriorUncertainty:
         return std
 
     def std(self, name):
-        """LRVB standard deviations, in the shape of the attribute."""
-        return read_only(self.targets[name].shaped(self.flat_std(name)))
+        """LRVB standard deviations, in the shape of the attribute; infinite where there are none."""
+        target, flat = self.targets[name], self.flat_std(name)
+        has_variance = target.has_moments(self.fitted.posterior.counts[None])[1]
+        return read_only(target.shaped(np.where(has_variance, flat, np.inf)))
+
+    def reported_as(self, what):
+        """This object, for an attribute by linear response: a warning, once, where it is not good.
+
+        No check is made for that: where none was made, there is no warning.
+        """
+        if self.verdict is not None and self.verdict.state != "good" and not self._has_warned:
+            self._has_warned = True
+            sentence = self.verdict.sentence
+            warn_caller(f"{what} is by linear response. {sentence} posterior() does not rely on it.")
+        return self
 
     @cached_property
     def parameter_std(self):
@@ -398,7 +412,7 @@ class InformationSource:
             raise ValueError(
                 "This needs the training rows, which are not part of a pickled or copied estimator. Rows of "
                 "more than 64 MiB are released once the information matrix is formed. (a) Pass them, as in "
-                "get_posterior_covariance(..., X=X). (b) Use it before pickling. (c) Fit again."
+                "posterior(X, ...). (b) Use it before pickling. (c) Fit again."
             )
         difference = difference_of_rows(self._rows, self._posterior, self._sums)
         if difference is not None:

@@ -10,6 +10,7 @@ from scipy.stats import entropy
 from sklearn_lrvb.displays import drawing, selection
 from sklearn_lrvb.displays.forest import ForestDisplay, Panel
 from sklearn_lrvb.estimators.latent_class_mixture import LRVBLatentClassMixture
+from sklearn_lrvb.estimators.posterior import Posterior
 from sklearn_lrvb.mixture.model import occupied
 from sklearn_lrvb.reports import require_interval
 
@@ -89,10 +90,10 @@ class ClassProfilesDisplay(ForestDisplay):
     def from_estimator(
         cls,
         estimator: LRVBLatentClassMixture,
+        posterior: Posterior | None = None,
         *,
         columns: list[str] | None = None,
         interval: float = 0.95,
-        method: str = "auto",
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
@@ -103,15 +104,15 @@ class ClassProfilesDisplay(ForestDisplay):
         estimator : LRVBLatentClassMixture
             A fitted mixture.
 
+        posterior : Posterior, default=None
+            Whose means and intervals are drawn; None is ``estimator.posterior()``.
+
         columns : list of str, default=None
             Names of the columns to draw, in this order; None draws all, those first that separate the classes
             most.
 
         interval : float, default=0.95
             Probability of the credible intervals.
-
-        method : {'auto', 'lrvb', 'exact'}, default='auto'
-            As in :meth:`LRVBLatentClassMixture.posterior_summary`.
 
         ax : matplotlib Axes, default=None
             The axes whose place the panels take; None makes a new figure.
@@ -136,8 +137,9 @@ class ClassProfilesDisplay(ForestDisplay):
         tables, fitted = estimator.tables_, estimator._fitted
         families = {place: family for family in fitted.posterior.prior.families for place in family.places}
         chosen = _checked_columns(columns, list(tables))
-        answer = estimator._answer(method)
-        margins = answer.margins_of(["tables"], None)("tables")
+        posterior = selection.checked_posterior(estimator, posterior)
+        margins_of = posterior._answer.margins_of(["weights", "tables"])
+        margins, weights = margins_of("tables"), margins_of("weights").mean
         numbers = np.stack([margins.mean, *margins.interval(interval)])
         numbers = numbers.reshape(3, len(estimator.weights_), -1)
         held = np.flatnonzero(occupied(fitted.posterior.counts))
@@ -150,8 +152,8 @@ class ClassProfilesDisplay(ForestDisplay):
             chosen = sorted(chosen, key=lambda name: -panels[name].separation)
         return cls(
             panels=[panels[name] for name in chosen],
-            classes=[f"class {k} ({100 * estimator.weights_[k]:.0f} %)" for k in held],
-            note=f"{100 * interval:g} % intervals. {answer.note}",
+            classes=[f"class {k} ({100 * weights[k]:.0f} %)" for k in held],
+            note=f"{100 * interval:g} % intervals. {posterior.note}",
         ).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:

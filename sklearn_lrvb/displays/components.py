@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2, norm, t
 
-from sklearn_lrvb.answers.error_bars import verdict_of_linear_response
 from sklearn_lrvb.displays import drawing, selection
 from sklearn_lrvb.estimators.gaussian_mixture import LRVBGaussianMixture
+from sklearn_lrvb.estimators.posterior import Posterior
 from sklearn_lrvb.reports import require_interval
 from sklearn_lrvb.rows import require_table
 from sklearn_lrvb.rows.given_rows import checked_weights
@@ -37,18 +37,18 @@ class ComponentDisplay(drawing.Display):
 
     In the plane of two features, thin lines are the components, at two standard deviations (of Student's t,
     whose standard deviation may be infinite, at two scales: twice the ellipse of its scale matrix); filled
-    ellipses are the regions in which their means lie with probability `interval`, from the LRVB covariance.
+    ellipses are the regions in which their means lie with probability `interval`, from the covariance of the
+    posterior (:meth:`LRVBGaussianMixture.posterior`).
     Over one feature, lines are the densities of the components, normal or Student's t, times their weights,
     and that of the mixture; they are filled over the credible intervals of the means, and rows become a
     histogram. A corner plot of three and more features has a panel for every pair, and on its diagonal one
     for every feature.
 
     Each component has its number next to its mean, and a colour, a marker and a line style of its own. The
-    legend has the weights with their posterior standard deviations by linear response, and says how good
-    these are: where `posterior_summary` draws from the exact posterior instead, its error bars differ.
-    Components that are empty are left out. Rows that are noise are grey. A row of which one of the two values
-    of a panel is missing is a tick at the panel's edge, at the value that is there; the legend counts these
-    rows, and those without any of the values.
+    legend has the weights with their standard deviations, those of the posterior's table, and says by what
+    method they are. Components that are empty are left out. Rows that are noise are grey. A row of which one
+    of the two values of a panel is missing is a tick at the panel's edge, at the value that is there; the
+    legend counts these rows, and those without any of the values.
 
     Create it with :meth:`from_estimator`; the parameters are kept as attributes.
 
@@ -61,10 +61,10 @@ class ComponentDisplay(drawing.Display):
         Covariance matrices of the components; where there are `tails`, their scale matrices.
 
     mean_covariances : ndarray of shape (n_components, n_shown, n_shown)
-        LRVB posterior covariance matrices of the components' means.
+        Posterior covariance matrices of the components' means.
 
     weights, weights_std : ndarray of shape (n_components,) or (n_components + 1,)
-        Posterior means and LRVB standard deviations of the weights, where there is noise that of noise last.
+        Posterior means and standard deviations of the weights, where there is noise that of noise last.
 
     counts : ndarray of shape (n_components,)
         Expected number of training rows in every component.
@@ -84,7 +84,7 @@ class ComponentDisplay(drawing.Display):
     tails : ndarray of shape (n_components,), default=None
         Degrees of freedom of the components, if they are Student's t; None means that they are normal.
 
-    note : str, default='By linear response.'
+    note : str, default='Linear response.'
         What the error bars are and how good. The legend has the first words.
 
     Attributes
@@ -147,7 +147,7 @@ class ComponentDisplay(drawing.Display):
     feature_names: list[str] | None = None
     sample_weight: NDArray | None = None
     tails: NDArray | None = None
-    note: str = "By linear response."
+    note: str = "Linear response."
 
     def __post_init__(self) -> None:
         self.feature_names = self.feature_names or [f"x{p}" for p in range(self.means.shape[1])]
@@ -163,6 +163,7 @@ class ComponentDisplay(drawing.Display):
         components: Sequence[int] | None = None,
         min_count: float = 0.5,
         sample_weight: ArrayLike | None = None,
+        posterior: Posterior | None = None,
         ax: Axes | None = None,
         scatter_kw: dict[str, Any] | None = None,
         hist_kw: dict[str, Any] | None = None,
@@ -193,6 +194,9 @@ class ComponentDisplay(drawing.Display):
 
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows in X, for histograms.
+
+        posterior : Posterior, default=None
+            Whose means and standard deviations are drawn; None is ``estimator.posterior()``.
 
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure. The panels of a corner plot take the place of the axes.
@@ -226,24 +230,24 @@ class ComponentDisplay(drawing.Display):
         require_table(X, cls.__name__)
         if sample_weight is not None and X is None:
             raise ValueError("sample_weight goes with X: pass the rows too.")
-        uncertainty, structure = estimator._uncertainty, estimator._fitted.structure
-        with uncertainty.source.threads():
-            information = uncertainty.information(["means"])
-            mean_covariances = uncertainty.targets["means"].covariances_of_components(information)
+        posterior = selection.checked_posterior(estimator, posterior)
+        structure = estimator._fitted.structure
+        means, mean_covariances = posterior._answer.means_of_components()
+        weights = posterior._answer.margins_of(["weights"])("weights")
         matrices = estimator.scales_ if structure.has_scales else estimator.covariances_
         matrices = structure.layout.per_component(structure.by_group(matrices))
         if not structure.is_matrix:  # A sphere has one variance for all features.
             matrices = matrices[:, :, None] * np.eye(len(names))
         display = cls(
-            means=estimator.means_[:, chosen],
+            means=means[:, chosen],
             covariances=matrices[:, chosen][:, :, chosen],
             mean_covariances=mean_covariances[:, chosen][:, :, chosen],
-            weights=np.append(estimator.weights_, getattr(estimator, "noise_weight_", [])),
-            weights_std=np.append(estimator.weights_std_, getattr(estimator, "noise_weight_std_", [])),
+            weights=weights.mean,
+            weights_std=weights.deviation,
             counts=counts,
             feature_names=[names[p] for p in chosen],
             tails=np.broadcast_to(estimator.tails_, len(counts)) if structure.has_scales else None,
-            note=verdict_of_linear_response(estimator),
+            note=posterior.note,
         )
         if X is not None:
             display.labels = estimator.predict(X)
@@ -437,9 +441,8 @@ class ComponentDisplay(drawing.Display):
         for k in shown + [-1] * has_noise:
             name, look = ("noise", _NOISE) if k < 0 else (f"{k}", {"linewidth": 1.2, **styles[k]})
             entries.append((f"{name}: weight {self.weights[k]:.3f} ± {self.weights_std[k]:.3f}", look))
-        more = ": see posterior_summary" if "posterior_summary" in self.note else ""
-        note = f"± 1 sd. {re.split('[:.]', self.note)[0]}{more}"
-        entries.append((drawing.wrapped(note, 2.3), _TEXT))
+        note = re.split("[:.]", self.note)[0]
+        entries.append((drawing.wrapped(f"± 1 sd. {note}", 2.3), _TEXT))
         if n_features > 1:
             unit = "sd of a component" if self.tails is None else "scales of a t component"
             entries.append((f"{_COMPONENT_RADIUS:g} {unit}", {"color": "0.3", "linewidth": 1.2}))

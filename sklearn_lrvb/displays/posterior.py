@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklearn_lrvb.answers.error_bars import NO_GROUPS, SAMPLING_METHODS
 from sklearn_lrvb.displays import drawing, selection
 from sklearn_lrvb.displays.forest import ForestDisplay, Panel
-from sklearn_lrvb.estimators.arguments import checked_method, checked_number, checked_targets
+from sklearn_lrvb.estimators.arguments import checked_targets
 from sklearn_lrvb.estimators.gaussian_mixture import LRVBGaussianMixture
+from sklearn_lrvb.estimators.posterior import Posterior
 from sklearn_lrvb.gaussian.answers.targets import PARAMETERS, TARGETS
 from sklearn_lrvb.reports import require_interval
 
@@ -38,14 +38,14 @@ _METHODS: dict[str, tuple[str, str, float, Any, str, float, str]] = {
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PosteriorIntervalDisplay(ForestDisplay):
-    """Credible intervals of parameters, by LRVB and by mean field: a forest plot.
+    """Credible intervals of parameters, by a posterior and by mean field: a forest plot.
 
     There is a panel for every feature (for every entry of matrices, and one for all weights), with its own
     scale in units of the parameter, and in it a row for every component: the posterior mean as a dot, on a
     thick line that is the interval, and beneath it the interval by mean field, thin and dashed. The first is
-    by linear response where that is good, and of the exact posterior where not: the legend says
-    which. The limits are those of :meth:`LRVBGaussianMixture.posterior_summary`. Components that hold no rows
-    are left out; their intervals are those of the prior.
+    that of the posterior's table (:meth:`LRVBGaussianMixture.posterior`), by linear response where that is
+    good, and exact where not: the legend says which. Components that hold no rows are left out; their
+    intervals are those of the prior.
 
     Create it with :meth:`from_estimator`; the parameters are kept as attributes.
 
@@ -60,7 +60,7 @@ class PosteriorIntervalDisplay(ForestDisplay):
         are not drawn.
 
     names : ndarray of shape (d,) of str
-        Names of the parameters, as in the index of `posterior_summary`, such as "mean[0,x1]".
+        Names of the parameters, as in the index of the table, such as "mean[0,x1]".
 
     panels : ndarray of shape (d,) of str
         The panel of each parameter, which is its label: a feature, such as "x1", or of several targets "mean
@@ -76,7 +76,7 @@ class PosteriorIntervalDisplay(ForestDisplay):
         What the intervals are of, such as "means", for the legend.
 
     note : str, default=''
-        How good they are, as in the table of `posterior_summary`.
+        How good they are, as below the table.
 
     Attributes
     ----------
@@ -134,21 +134,14 @@ response is good: sds within 10 %, means within 0.2 sd.
     def from_estimator(
         cls,
         estimator: LRVBGaussianMixture,
-        X: ArrayLike | None = None,
+        posterior: Posterior | Sequence[Posterior] | None = None,
         *,
         target: str | Sequence[str] = "means",
         interval: float = 0.95,
-        methods: Sequence[str] = ("auto", "mean_field"),
         components: Sequence[int] | None = None,
         features: Sequence[int | str | tuple[int | str, int | str]] | None = None,
         min_count: float = 0.5,
         reference: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        n_draws: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        groups: ArrayLike | None = None,
-        strata: ArrayLike | None = None,
-        strata_sizes: Mapping | float | None = None,
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
@@ -159,9 +152,9 @@ response is good: sds within 10 %, means within 0.2 sd.
         estimator : LRVBGaussianMixture
             A fitted mixture.
 
-        X : array-like of shape (n_samples, n_features), default=None
-            The training rows, for the exact posterior. A fit to up to 64 MiB of rows in memory still has
-            them.
+        posterior : Posterior, or a list of such, default=None
+            Whose intervals are drawn, and beneath them those by mean field; of a list those alone, of
+            different methods, from top to bottom. None is ``estimator.posterior()``.
 
         target : {'log_weights', 'weights', 'means', 'precisions', 'standard_deviations', 'correlations', \
                 'covariances', 'scales', 'tails', 'log_tails', 'mean_precision_prior', \
@@ -170,12 +163,6 @@ response is good: sds within 10 %, means within 0.2 sd.
 
         interval : float, default=0.95
             Probability of the central credible intervals, between 0 and 1.
-
-        methods : sequence of {'auto', 'lrvb', 'exact', 'mean_field', 'sandwich', 'bootstrap'}, \
-                default=('auto', 'mean_field')
-            Whose intervals are drawn, from top to bottom, as in
-            :meth:`LRVBGaussianMixture.posterior_summary`: 'auto' is 'lrvb' where that is good, 'exact' where
-            not, and 'sandwich' with `groups`.
 
         components : list of int, default=None
             The components to draw, from top to bottom. None means all that hold rows, and noise.
@@ -190,22 +177,7 @@ response is good: sds within 10 %, means within 0.2 sd.
 
         reference : array-like of shape (d, 2), default=None
             Lower and upper limits by another method, such as a Gibbs sampler, drawn beneath the others: in
-            the order of ``posterior_summary(target=target)``, whatever is selected.
-
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows in X, if the fit had weights.
-
-        n_draws : int, default=None
-            Number of draws of the exact posterior, at least, or of resamples; None is as many draws as it
-            takes to converge, or 200 resamples.
-
-        random_state : int, RandomState instance or None, default=None
-            Seed of these.
-
-        groups, strata, strata_sizes : default=None
-            Which rows belong together, as in :meth:`LRVBGaussianMixture.get_posterior_covariance`. They are
-            for 'auto', 'sandwich' and 'bootstrap', whose intervals are then confidence intervals; 'lrvb' and
-            'exact' beside them take rows as independent.
+            the order of the posterior's ``summary(target)``, whatever is selected.
 
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure. Several panels take the place of the axes.
@@ -229,30 +201,19 @@ response is good: sds within 10 %, means within 0.2 sd.
         selection.check_drawn(cls, estimator, LRVBGaussianMixture)
         names = checked_targets(target, TARGETS, PARAMETERS)
         require_interval(interval)
-        n_draws = None if n_draws is None else checked_number(n_draws)
-        if not selection.is_list(methods) or not len(methods) or len(set(methods)) < len(methods):
-            raise ValueError(f"methods must list one or more different methods, got {methods!r}.")
-        methods = [checked_method(method, "mean_field", *SAMPLING_METHODS) for method in methods]
         uncertainty = estimator._uncertainty
         targets = [uncertainty.targets[name] for name in names]
         entries = selection.chosen_entries(estimator, targets, components, features, min_count)
         labels = np.concatenate([one.labels(estimator._feature_names) for one in targets])
         places = list(entries)
-        lower, upper, mean, notes = {}, {}, {}, []
+        lower, upper, mean = {}, {}, {}
         if reference is not None:
             shape, what = (len(labels), 2), "a lower and an upper end"
             given = _checked_reference(reference, shape, what, target)[places]
-        for method in methods:
-            if method == "mean_field":
-                used = method
-                margins = [uncertainty.margins(name, uncertainty.of_mean_field) for name in names]
-            else:
-                # Intervals of the posterior may stand beside those by groups.
-                design = NO_GROUPS if method in ("lrvb", "exact") else (groups, strata, strata_sizes)
-                answer = estimator._answer(method, X, sample_weight, random_state, design)
-                used, margins_of = answer.name, answer.margins_of(names, n_draws)
-                margins = [margins_of(name) for name in names]
-                notes.append(answer.note)
+        posteriors = _checked_posteriors(estimator, posterior)
+        for one in posteriors:
+            used, margins_of = one.method, one._answer.margins_of(names)
+            margins = [margins_of(name) for name in names]
             mean[used] = np.concatenate([margin.mean for margin in margins])[places]
             limits = np.concatenate([margin.interval(interval) for margin in margins], axis=1)
             lower[used], upper[used] = limits[:, places]
@@ -269,7 +230,7 @@ response is good: sds within 10 %, means within 0.2 sd.
             components=rows,
             interval=float(interval),
             title=", ".join(names).replace("_", " "),
-            note=" ".join(dict.fromkeys(notes)),
+            note=" ".join(one.note for one in posteriors if one.method != "mean_field"),
         )
         return display.plot(ax=ax, **kwargs)
 
@@ -324,19 +285,20 @@ response is good: sds within 10 %, means within 0.2 sd.
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PosteriorStdDisplay(drawing.Display):
-    """Posterior standard deviations by LRVB against those by mean field.
+    """Standard deviations of a posterior against those by mean field.
 
-    Each point is a parameter, on logarithmic axes with the diagonal. The x axis has the LRVB standard
-    deviation, the y axis that of mean field. With a `reference`, such as a Gibbs sampler's standard
-    deviations, the x axis has the reference and the y axis both methods, LRVB by filled and mean field by
-    hollow markers. A point below the diagonal is a standard deviation that is too small. With ``ratio=True``
-    the y axis has the ratio to the x axis, and the line is at one.
+    Each point is a parameter, on logarithmic axes with the diagonal. The x axis has the posterior's standard
+    deviation (:meth:`LRVBGaussianMixture.posterior`), by linear response ("LRVB") or exact, the y axis that
+    of mean field. With a `reference`, such as a Gibbs sampler's standard deviations, the x axis has the
+    reference and the y axis both, the posterior by filled and mean field by hollow markers. A point below the
+    diagonal is a standard deviation that is too small. With ``ratio=True`` the y axis has the ratio to the x
+    axis, and the line is at one.
 
     Create it with :meth:`from_estimator`; the parameters are kept as attributes.
 
     Parameters
     ----------
-    lrvb_std, mean_field_std : ndarray of shape (d,)
+    std, mean_field_std : ndarray of shape (d,)
         Standard deviations, in units of the parameters.
 
     targets : ndarray of shape (d,) of str
@@ -345,13 +307,19 @@ class PosteriorStdDisplay(drawing.Display):
     reference_std : ndarray of shape (d,), default=None
         Standard deviations to compare both with, in the same units.
 
+    method : str, default='lrvb'
+        The posterior's method.
+
+    note : str, default=''
+        How good it is, as below its table.
+
     Attributes
     ----------
     mean_field_points_ : dict of str to matplotlib PathCollection
         The points of mean field, by the name of the attribute.
 
-    lrvb_points_ : dict of str to matplotlib PathCollection
-        The points of LRVB, by the name of the attribute; empty without a reference.
+    points_ : dict of str to matplotlib PathCollection
+        The points of the posterior, by the name of the attribute; empty without a reference.
 
     diagonal_ : matplotlib Line2D
         The line of equal standard deviations.
@@ -370,27 +338,29 @@ class PosteriorStdDisplay(drawing.Display):
     >>> import numpy as np
     >>> from sklearn_lrvb import LRVBGaussianMixture
     >>> from sklearn_lrvb.displays import PosteriorStdDisplay
-    >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0, 0], [3, 1]], 100, axis=0)
+    >>> X = np.random.default_rng(0).normal(size=(600, 2)) + np.repeat([[0, 0], [5, 1]], 300, axis=0)
     >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
     >>> display = PosteriorStdDisplay.from_estimator(mixture, target=["means", "log_weights"])
     >>> display
-    PosteriorStdDisplay: standard deviations of 4 means and 2 log weights by LRVB and mean field
+    PosteriorStdDisplay: standard deviations of 4 means and 2 log weights by LRVB and mean field. Linear \
+response is good: sds within 10 %, means within 0.2 sd.
     """
 
-    lrvb_std: NDArray
+    std: NDArray
     mean_field_std: NDArray
     targets: NDArray
     reference_std: NDArray | None = None
+    method: str = "lrvb"
+    note: str = ""
 
     @classmethod
     def from_estimator(
         cls,
         estimator: LRVBGaussianMixture | LRVBLatentClassMixture,
-        X: ArrayLike | None = None,
+        posterior: Posterior | None = None,
         *,
         target: str | Sequence[str] = "all",
         reference: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
         ratio: bool = False,
         ax: Axes | None = None,
         **kwargs: Any,
@@ -402,9 +372,8 @@ class PosteriorStdDisplay(drawing.Display):
         estimator : LRVBGaussianMixture or LRVBLatentClassMixture
             A fitted mixture.
 
-        X : array-like of shape (n_samples, n_features), default=None
-            The training rows. Only needed if the estimator no longer has what the covariance needs; see
-            :meth:`LRVBGaussianMixture.get_posterior_covariance`.
+        posterior : Posterior, default=None
+            Whose standard deviations are drawn; None is ``estimator.posterior()``.
 
         target : {'log_weights', 'weights', 'means', 'precisions', 'standard_deviations', 'correlations', \
                 'covariances', 'scales', 'tails', 'log_tails', 'mean_precision_prior', \
@@ -413,10 +382,7 @@ class PosteriorStdDisplay(drawing.Display):
 
         reference : array-like of shape (d,), default=None
             Standard deviations from another method, such as a Gibbs sampler, in the order of
-            ``get_posterior_covariance(target)``; that of the default is `posterior_names_`.
-
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows in X, if the fit had weights.
+            the posterior's ``covariance(target)``; that of the default is `posterior_names_`.
 
         ratio : bool, default=False
             Whether the y axis has ratios to the x axis, in place of standard deviations. They can be read
@@ -438,22 +404,24 @@ class PosteriorStdDisplay(drawing.Display):
         sklearn.exceptions.NotFittedError
             If `estimator` is not fitted.
         ValueError
-            If the target is unknown, if X is not what the mixture was fitted to, if the reference has another
-            length, or if the fit is no strict optimum and so has no posterior covariance.
+            If the target is unknown, if the reference has another length, or if the fit is no strict optimum
+            and so has no posterior covariance.
         """
         selection.check_drawn(cls, estimator)
         uncertainty = estimator._uncertainty
         targets = uncertainty.targets
         chosen = checked_targets(target, targets.table, targets.parameters)
-        rows = estimator._training_rows(X, sample_weight, uncertainty.fitted)
-        information = None if rows is None else uncertainty.information(chosen, rows)
-        lrvb = [uncertainty.flat_std(name, information) for name in chosen]
-        mean_field = [uncertainty.flat_std(name, uncertainty.of_mean_field) for name in chosen]
-        sizes = [len(part) for part in lrvb]
+        posterior = selection.checked_posterior(estimator, posterior)
+        margins_of = posterior._answer.margins_of(chosen)
+        std = [margins_of(name).deviation for name in chosen]
+        mean_field = [uncertainty.margins(name, uncertainty.of_mean_field).deviation for name in chosen]
+        sizes = [len(part) for part in std]
         display = cls(
-            lrvb_std=np.concatenate(lrvb),
+            std=np.concatenate(std),
             mean_field_std=np.concatenate(mean_field),
             targets=np.repeat(chosen, sizes),
+            method=posterior.method,
+            note=posterior.note,
         )
         if reference is not None:
             shape, what = (sum(sizes),), "one standard deviation"
@@ -483,24 +451,25 @@ class PosteriorStdDisplay(drawing.Display):
         from matplotlib.collections import PathCollection
 
         ax = self._take(ax)[0, 0]
-        self.lrvb_points_: dict[str, Any] = {}
+        self.points_: dict[str, Any] = {}
         self.mean_field_points_: dict[str, Any] = {}
-        x_name, y_name = "LRVB", "mean-field standard deviation"
-        each = np.stack([self.lrvb_std, self.lrvb_std, self.mean_field_std])
+        method = _METHODS[self.method][0]
+        x_name, y_name = method, "mean-field standard deviation"
+        each = np.stack([self.std, self.std, self.mean_field_std])
         if self.reference_std is not None:
             each[0], x_name, y_name = self.reference_std, "reference", "standard deviation"
         shown = np.all((each > 0) & np.isfinite(each), axis=0)
         self._draw_line(each[0, shown] if ratio else each[:, shown], ratio)
         for target in dict.fromkeys(self.targets[shown].tolist()):
             own, name = shown & (self.targets == target), target.replace("_", " ")
-            x, lrvb, mean_field = each[:, own]
+            x, std, mean_field = each[:, own]
             unit = x if ratio else 1.0
             look = drawing.series_style([*TARGETS, "tables"].index(target))
             style = {"s": 26, "marker": look["marker"], "color": look["color"], "alpha": 0.85}
             style["zorder"] = 2.0 - own.mean()  # Many points are not to hide a few.
             style = drawing.styled(PathCollection, style, kwargs)
             if self.reference_std is not None:
-                self.lrvb_points_[target] = ax.scatter(x, lrvb / unit, label=f"{name}, LRVB", **style)
+                self.points_[target] = ax.scatter(x, std / unit, label=f"{name}, {method}", **style)
                 style["facecolor"], name = "none", f"{name}, mean-field"
             self.mean_field_points_[target] = ax.scatter(x, mean_field / unit, label=name, **style)
         ax.set(xlabel=f"{x_name} standard deviation", ylabel=y_name + f" / {x_name}" * ratio)
@@ -511,9 +480,13 @@ class PosteriorStdDisplay(drawing.Display):
 
     def __repr__(self) -> str:
         counts = [f"{np.sum(self.targets == t)} {t.replace('_', ' ')}" for t in dict.fromkeys(self.targets)]
-        methods = ["LRVB", "mean field", *["a reference"] * (self.reference_std is not None)]
+        of_reference = ["a reference"] * (self.reference_std is not None)
+        methods = [_METHODS[self.method][0], "mean field", *of_reference]
         of_what, by_what = selection.in_words(counts), selection.in_words(methods)
-        return f"{type(self).__name__}: standard deviations of {of_what} by {by_what}"
+        return (
+            f"{type(self).__name__}: standard deviations of {of_what} by {by_what}"
+            f"{'. ' * bool(self.note)}{self.note}"
+        )
 
     def _draw_line(self, values, ratio):
         """Set logarithmic axes around the values, and draw the line on which methods agree."""
@@ -535,6 +508,25 @@ class PosteriorStdDisplay(drawing.Display):
                 axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
                 axis.set_major_formatter(StrMethodFormatter("{x:g}"))
                 axis.set_minor_formatter(NullFormatter())
+
+
+def _checked_posteriors(estimator, posterior):
+    """The posteriors to draw, list.
+
+    Parameters
+    ----------
+    posterior : Posterior, or a list of these, or None, what the user passed
+    """
+    if selection.is_list(posterior):
+        posteriors = [selection.checked_posterior(estimator, one) for one in posterior]
+    else:
+        posteriors = [selection.checked_posterior(estimator, posterior)]
+        if posteriors[0].method != "mean_field":
+            posteriors.append(estimator.posterior(method="mean_field"))
+    methods = [one.method for one in posteriors]
+    if not methods or len(set(methods)) < len(methods):
+        raise ValueError(f"posterior must list one or more posteriors by different methods, got {methods}.")
+    return posteriors
 
 
 def _checked_reference(reference, shape, what, target):

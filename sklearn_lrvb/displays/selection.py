@@ -8,6 +8,7 @@ from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_lrvb.estimators.arguments import holding
+from sklearn_lrvb.estimators.posterior import Posterior
 
 _MOST_PANELS = 100  # More are too small to read on any page, and take matplotlib a minute.
 _FEWER = (
@@ -42,6 +43,16 @@ def check_drawn(display, estimator, model=None):
             "PosteriorStdDisplay, PartitionDisplay, DecidingRowsDisplay and ModelChoiceDisplay; latent "
             "classes by ClassProfilesDisplay."
         )
+
+
+def checked_posterior(estimator, posterior):
+    """The posterior that a user has passed; None is the estimator's."""
+    if posterior is not None and not isinstance(posterior, Posterior):
+        raise ValueError(
+            "posterior must be what the estimator's posterior() returns, with rows X posterior(X), got "
+            f"{type(posterior).__name__}."
+        )
+    return posterior or estimator.posterior()
 
 
 def check_number_of_panels(n_panels, remedies):

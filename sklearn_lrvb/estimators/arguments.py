@@ -9,8 +9,6 @@ from sklearn_lrvb.answers.targets import target_class
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.rows import is_dask
 
-_DEPRECATED_METHODS = ("importance", "gibbs")  # Names that "exact" had.
-
 
 def warn_of_weights_as_y(y, sample_weight):
     """Warn where y, which is ignored, holds numbers that may have been meant as weights.
@@ -65,7 +63,7 @@ def require_samples(n_samples):
 
 
 def checked_method(method, *others):
-    """The method for error bars, "auto", "lrvb", "exact" or one of others; older names of "exact" warn.
+    """The method for error bars, "auto", "lrvb", "exact" or one of others.
 
     Raises
     ------
@@ -73,9 +71,6 @@ def checked_method(method, *others):
         Where it is none of them.
     """
     choices = ("auto", "lrvb", "exact", *others)
-    if method in _DEPRECATED_METHODS:
-        warn_caller(f"method={method!r} is deprecated, and means method='exact' now.", FutureWarning)
-        return "exact"
     if method not in choices:
         listed = ", ".join(map(repr, choices[:-1]))
         raise ValueError(f"method must be {listed} or {choices[-1]!r}, got {method!r}.")

@@ -165,7 +165,8 @@ def posterior_covariance_(mixture) -> NDArray[np.float64]:
 
     Equation 11 of the paper. Under joint factors the variance of a mean includes the excess of its Student t
     over the normal, where that is finite (``degrees_of_freedom_ > n_features + 1``). Computed at first access
-    and kept: the array is read-only.
+    and kept: the array is read-only. Always by linear response, with one warning for each fit if a check
+    that was made does not call it good; ``posterior().covariance()`` is exact then.
 
     Raises
     ------
@@ -177,7 +178,7 @@ def posterior_covariance_(mixture) -> NDArray[np.float64]:
 
     See Also
     --------
-    get_posterior_covariance : The same of some parameters, or by other methods.
+    posterior : Covariances of some parameters, and by other methods.
 
     Examples
     --------
@@ -194,7 +195,7 @@ def posterior_covariance_(mixture) -> NDArray[np.float64]:
     >>> print(f"{covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1]):.2f}")
     0.04
     """
-    return mixture._uncertainty.parameter_covariance
+    return mixture._uncertainty.reported_as("posterior_covariance_").parameter_covariance
 
 
 @computed(exists_with="posterior_mean_")
@@ -202,7 +203,7 @@ def posterior_std_(mixture) -> NDArray[np.float64]:
     """Posterior standard deviations of theta by linear response, shape (D,), in units of theta.
 
     Square roots of the diagonal of `posterior_covariance_`, computed without that matrix. They are
-    computed at first access and kept: the array is read-only.
+    computed at first access and kept: the array is read-only. Always by linear response, as that matrix.
 
     Raises
     ------
@@ -219,7 +220,7 @@ def posterior_std_(mixture) -> NDArray[np.float64]:
     >>> np.allclose(mixture.posterior_std_**2, np.diag(mixture.posterior_covariance_))
     True
     """
-    return mixture._uncertainty.parameter_std
+    return mixture._uncertainty.reported_as("posterior_std_").parameter_std
 
 
 @computed()
@@ -253,15 +254,17 @@ def posterior_names_(mixture) -> NDArray[np.str_]:
 def weights_std_(mixture) -> NDArray[np.float64]:
     """Posterior standard deviations of `weights_`, shape (n_components,), without unit.
 
-    By linear response (paper, Equation 11) and the delta method, at first access; kept and read-only.
-    The theory page "Error bars of the mixture" has the derivatives, under reported parameters.
+    Always by linear response (paper, Equation 11) and the delta method, at first access; kept and read-only.
+    The theory page "Error bars of the mixture" has the derivatives, under reported parameters. There is one
+    warning for each fit if a check that was made does not call linear response good:
+    ``posterior().std("weights")`` has the standard deviations of the table.
 
     Raises
     ------
     ValueError, MemoryError
         As `posterior_covariance_`.
     """
-    return mixture._uncertainty.std("weights")[: len(mixture.weights_)]
+    return mixture._uncertainty.reported_as("weights_std_").std("weights")[: len(mixture.weights_)]
 
 
 # Of Gaussian mixtures.
@@ -332,14 +335,14 @@ def gaussian_posterior_mean_(mixture) -> NDArray[np.float64]:
 def noise_weight_std_(mixture) -> float:
     """Posterior standard deviation of `noise_weight_`, without unit; only with noise.
 
-    By linear response and the delta method, at first access. The density of noise is taken as known.
+    Always by linear response, as `weights_std_`. The density of noise is taken as known.
 
     Raises
     ------
     ValueError, MemoryError
         As `posterior_covariance_`.
     """
-    uncertainty = mixture._uncertainty
+    uncertainty = mixture._uncertainty.reported_as("noise_weight_std_")
     if not uncertainty.fitted.structure.has_noise_component:
         raise AttributeError("noise_weight_std_ belongs to a fit with noise: pass noise=True, and fit.")
     return uncertainty.std("weights")[-1]
@@ -349,71 +352,71 @@ def noise_weight_std_(mixture) -> float:
 def means_std_(mixture) -> NDArray[np.float64]:
     """Posterior standard deviations of `means_`, shape (n_components, n_features), in units of X.
 
-    By linear response (paper, Equation 11), at first access. Under joint factors they include the
-    excess of the Student t over the normal, where it is finite.
+    Always by linear response, as `weights_std_`. Under joint factors they include the excess of the Student t
+    over the normal; where it is infinite, they are inf.
 
     Raises
     ------
     ValueError, MemoryError
         As `posterior_covariance_`.
     """
-    return mixture._uncertainty.std("means")
+    return mixture._uncertainty.reported_as("means_std_").std("means")
 
 
 @computed(exists_with="covariances_")
 def covariances_std_(mixture) -> NDArray[np.float64]:
     """Posterior standard deviations of `covariances_`, in its shape and unit, that of X squared.
 
-    By linear response (paper, Equation 11) and the delta method, at first access.
+    Always by linear response, as `weights_std_`; inf where there is none.
 
     Raises
     ------
     ValueError, MemoryError
         As `posterior_covariance_`.
     """
-    return mixture._uncertainty.std("covariances")
+    return mixture._uncertainty.reported_as("covariances_std_").std("covariances")
 
 
 @computed(exists_with="precisions_")
 def precisions_std_(mixture) -> NDArray[np.float64]:
     """Posterior standard deviations of `precisions_`, in its shape and unit, one over that of X squared.
 
-    By linear response (paper, Equation 11), at first access.
+    Always by linear response, as `weights_std_`.
 
     Raises
     ------
     ValueError, MemoryError
         As `posterior_covariance_`.
     """
-    return mixture._uncertainty.std("precisions")
+    return mixture._uncertainty.reported_as("precisions_std_").std("precisions")
 
 
 @computed(exists_with="scales_")
 def scales_std_(mixture) -> NDArray[np.float64]:
     """Posterior standard deviations of `scales_`, in its shape and unit; of Student's t components.
 
-    By linear response (paper, Equation 11) and the delta method, at first access.
+    Always by linear response, as `weights_std_`; inf where there is none.
 
     Raises
     ------
     ValueError, MemoryError
         As `posterior_covariance_`.
     """
-    return mixture._uncertainty.std("scales")
+    return mixture._uncertainty.reported_as("scales_std_").std("scales")
 
 
 @computed(exists_with="_tails_target")
 def tails_std_(mixture) -> NDArray[np.float64] | float:
     """Posterior standard deviations of `tails_`, in its shape, without unit; where they are fitted.
 
-    By linear response and the delta method from the logarithm of the degrees of freedom, at first access.
+    Always by linear response, as `weights_std_`, from the logarithm of the degrees of freedom.
 
     Raises
     ------
     ValueError, MemoryError
         As `posterior_covariance_`.
     """
-    return mixture._uncertainty.std("tails")
+    return mixture._uncertainty.reported_as("tails_std_").std("tails")
 
 
 # Of latent classes.
@@ -441,7 +444,7 @@ def tables_(mixture) -> dict[str, pd.DataFrame]:
 def tables_std_(mixture) -> dict[str, pd.DataFrame]:
     """Posterior standard deviations of `tables_`, in its shape and units.
 
-    By linear response (paper, Equation 11), at first access.
+    Always by linear response, as `weights_std_`; inf where there is none.
 
     Raises
     ------
@@ -449,7 +452,8 @@ def tables_std_(mixture) -> dict[str, pd.DataFrame]:
         The fit is no strict local optimum, or the system is too large; the message says what to do.
     """
     target = mixture._fitted.targets["tables"]
-    return tables_by_column(mixture._fitted.columns, target, mixture._uncertainty.std("tables"))
+    std = mixture._uncertainty.reported_as("tables_std_").std("tables")
+    return tables_by_column(mixture._fitted.columns, target, std)
 
 
 @computed()

@@ -10,10 +10,10 @@ import contextlib
 import copy
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,7 +27,6 @@ from sklearn_lrvb.answers.conclusions import Optimum, RivalConclusion, check_riv
 from sklearn_lrvb.answers.deciding_rows import MOST_REFITS, DecidingRows, GreedySearch
 from sklearn_lrvb.answers.deletion import scores_without_groups, scores_without_rows
 from sklearn_lrvb.answers.error_bars import (
-    NO_GROUPS,
     PROBABILITIES,
     SAMPLING_METHODS,
     SCORES,
@@ -47,9 +46,7 @@ from sklearn_lrvb.answers.partitions import (
     number_of_rows,
     partition_posterior,
 )
-from sklearn_lrvb.answers.prior_sensitivity import prior_reading
 from sklearn_lrvb.answers.row_effects import SingleRows, WholeGroups
-from sklearn_lrvb.answers.targets import NoCovarianceError, named_entries
 from sklearn_lrvb.answers.uncertainty import FitCourse, InformationSource, PosteriorUncertainty, read_only
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.estimators import attributes
@@ -58,29 +55,20 @@ from sklearn_lrvb.estimators.arguments import (
     checked_method,
     checked_number,
     checked_output,
-    checked_targets,
-    holding,
     require_rows_first,
     warn_of_weights_as_y,
 )
 from sklearn_lrvb.estimators.attributes import ComputedAttribute
 from sklearn_lrvb.estimators.callbacks import CallbackSupportMixin, somebody_waits, told_of
+from sklearn_lrvb.estimators.posterior import Posterior
 from sklearn_lrvb.mixture.model import occupied
 from sklearn_lrvb.mixture.prediction import (
     most_probable_components,
-    responsibilities_of_rows,
     score_sums,
-    scores_of_rows,
 )
-from sklearn_lrvb.reports import datasets_of_rows, in_arviz, require_arviz, require_interval, required_pandas
-from sklearn_lrvb.rows import Tracked, blas_threads, given_rows, require_table, row_groups, untracked
+from sklearn_lrvb.rows import Tracked, blas_threads, given_rows, row_groups, untracked
 from sklearn_lrvb.sampling.posterior_check import LEAST_DRAWS, PosteriorCheck
 from sklearn_lrvb.sampling.sampler import PosteriorSampler
-
-if TYPE_CHECKING:
-    import arviz
-    import pandas as pd
-    import xarray as xr
 
 FEATURES = ("n_features_in_", "feature_names_in_")  # Attributes that `validate_data` sets.
 
@@ -184,6 +172,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
     _column_notes: tuple[str, ...] = ()
     _fitted_class: ClassVar[type[Fitted]]
     _ways_to_a_fit = "Call fit."
+    _display_of_intervals = "PosteriorIntervalDisplay"
     # Parameters of the fits of which P(K | X) is asked: no component is emptied by a move.
     _compared_with: ClassVar[dict[str, Any]] = {"moves": None, "solver": "newton"}
 
@@ -404,7 +393,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         return most_probable_components(self._given_rows(X, None, fitted), fitted.posterior)
 
     def predict_proba(
-        self, X: ArrayLike, *, return_std: bool = False, method: str = "auto"
+        self, X: ArrayLike, *, return_std: bool = False
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Probabilities of the components for every row: the responsibilities of the E-step.
 
@@ -416,12 +405,9 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             Any rows; float64 or float32, with NaN where a value is missing.
 
         return_std : bool, default=False
-            Whether to return posterior standard deviations too.
-
-        method : {'auto', 'lrvb', 'exact'}, default='auto'
-            How standard deviations are computed. 'lrvb': by linear response, at once. 'exact': over draws of
-            the exact posterior. 'auto': as :meth:`posterior_summary`, the first where a check calls it good,
-            else the second, unless that takes more than about a minute. Check and draws are kept.
+            Whether to return standard deviations too: those of ``posterior()``, by linear response where a
+            check calls it good, and over exact draws where not. ``posterior(method="lrvb").predict_proba(X)``
+            has them at once.
 
         Returns
         -------
@@ -442,8 +428,8 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         Warns
         -----
         UserWarning
-            With ``method="auto"``, standard deviations are by linear response, and it is not known to be
-            good: a fit without its training rows (:meth:`sample_posterior`) cannot check it.
+            Standard deviations are by linear response, and it is not known to be good: a fit without its
+            training rows (:meth:`posterior`) cannot check it.
 
         See Also
         --------
@@ -463,26 +449,23 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         >>> print(responsibilities[:, 0].round(2), "+-", std[:, 0].round(2))
         [1.   0.77] +- [0.   0.32]
         """
-        fitted, method = self._fitted, checked_method(method)
-        rows = self._given_rows(X, None, fitted)
-        responsibilities = responsibilities_of_rows(rows, fitted.posterior)
-        if not return_std:
-            return responsibilities
-        shape = (fitted.posterior.n_labels,)
-        return responsibilities, self._deviations_of_rows(PROBABILITIES, rows, method, shape)
+        return self._of_rows(PROBABILITIES, X, return_std)
 
-    def _deviations_of_rows(self, quantity, rows, method, shape=()):
-        """Posterior standard deviations of a `RowQuantity`, by what answers questions about parameters."""
-        answer = self._answer(method)
-        if method == "auto" and isinstance(answer, LinearResponse) and answer.is_doubtful:
+    def _of_rows(self, quantity, X, return_std):
+        """A `RowQuantity`, and where `return_std` its standard deviations under the fit's posterior."""
+        rows = self._given_rows(X, None, self._fitted)
+        if not return_std:
+            return quantity.values(rows, self._fitted.posterior)
+        answer = answer_of_posterior(self, "auto", None, None)
+        if isinstance(answer, LinearResponse) and answer.is_doubtful:
             warn_caller(
                 f"{quantity.method}: the standard deviations are by linear response. {answer.note} "
-                "(method='lrvb' takes it as it is, without this warning.)"
+                f'(posterior(method="lrvb").{quantity.method}(X) takes it as it is, without this warning.)'
             )
-        return answer.deviations_of_rows(rows, quantity, shape)
+        return answer.of_rows(rows, quantity)
 
     def score_samples(
-        self, X: ArrayLike, *, return_std: bool = False, method: str = "auto"
+        self, X: ArrayLike, *, return_std: bool = False
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Log-likelihood of every row under the fit, as in scikit-learn.
 
@@ -495,10 +478,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             Any rows; float64 or float32, with NaN where a value is missing.
 
         return_std : bool, default=False
-            Whether to return posterior standard deviations too.
-
-        method : {'auto', 'lrvb', 'exact'}, default='auto'
-            How standard deviations are computed, as in :meth:`predict_proba`.
+            Whether to return standard deviations too, as in :meth:`predict_proba`.
 
         Returns
         -------
@@ -538,12 +518,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         >>> print(log_likelihood.round(1), "+-", std.round(1))
         [ -1.1 -14.1] +- [0.1 1.8]
         """
-        fitted, method = self._fitted, checked_method(method)
-        rows = self._given_rows(X, None, fitted)
-        scores = scores_of_rows(rows, fitted.posterior)
-        if not return_std:
-            return scores
-        return scores, self._deviations_of_rows(SCORES, rows, method)
+        return self._of_rows(SCORES, X, return_std)
 
     def score(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """Mean of :meth:`score_samples`, weighted where weights are given, over rows that have a value.
@@ -672,214 +647,42 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
     # Posterior uncertainty.
 
-    def _answer(self, method="auto", X=None, sample_weight=None, random_state=None, design=NO_GROUPS):
-        """What answers a question about the parameters: an `Answer` of `answers.error_bars`.
-
-        Parameters
-        ----------
-        design : tuple, the groups, strata and sizes of strata that the user has passed
-        """
-        is_grouped = are_given(design)
-        method = checked_method(method, *["mean_field"] * is_grouped, *SAMPLING_METHODS)
-        if is_grouped and method not in ("auto", *SAMPLING_METHODS):
-            raise ValueError(
-                f"method={method!r} takes rows as independent, and groups say that they are not: use "
-                "method='sandwich' (the default with groups) or method='bootstrap', or leave groups out."
-            )
-        fitted = self._uncertainty.fitted
-        if is_grouped or method in SAMPLING_METHODS:
-            given = self._given_again(X, sample_weight, fitted)
-            return answer_of_samples(self, method, given, random_state, design)
-        rows = self._training_rows(X, sample_weight, fitted)
-        return answer_of_posterior(self, method, rows, random_state)
-
-    def posterior_summary(
+    def posterior(
         self,
         X: ArrayLike | None = None,
         *,
-        target: str | Sequence[str] | None = None,
-        interval: float = 0.95,
-        min_count: float = 0.5,
         method: str = "auto",
         sample_weight: ArrayLike | None = None,
-        n_draws: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
         groups: ArrayLike | None = None,
         strata: ArrayLike | None = None,
         strata_sizes: Mapping | float | None = None,
-    ) -> pd.DataFrame:
-        """Means, standard deviations and credible intervals of the parameters, as a table.
+        n_draws: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> Posterior:
+        """What is known about the parameters: tables with error bars, covariances, draws, pictures.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
-            The training rows, for all but 'lrvb'. A fit to up to 64 MiB of rows in memory still has them.
-
-        target : {'log_weights', 'weights', 'means', 'precisions', 'standard_deviations', 'correlations', \
-                'covariances', 'scales', 'tails', 'log_tails', 'mean_precision_prior', \
-                'covariance_prior', 'tables', 'all'} or a list, default=None
-            Which parameters, in this order; of matrices the unique entries. 'all' is `posterior_names_`; None
-            is weights, means, standard deviations, fitted tails and tables. Also the name of an entry, such
-            as "mean[0,x1]", or of a difference, "mean[0,x1] - mean[1,x1]".
-
-        interval : float, default=0.95
-            Probability of the central credible interval, above 0 and below 1.
-
-        min_count : float, default=0.5
-            Components with fewer expected rows are left out; 0 shows all.
-
-        method : {'auto', 'lrvb', 'exact', 'sandwich', 'bootstrap'}, default='auto'
-            'lrvb': linear response. 'exact': the exact posterior. 'auto': the first where it is good, else
-            the second (:meth:`sample_posterior`). With `groups`, 'sandwich' (then also 'auto') and
-            'bootstrap' give standard errors and confidence intervals, by Student's t with as many degrees of
-            freedom as groups, less one for every stratum (:meth:`get_posterior_covariance`).
-
-        sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
-            The weights of X in the fit, where there were any.
-
-        n_draws, random_state, groups, strata, strata_sizes : default=None
-            Number and seed of draws or resamples; which rows go together (:meth:`get_posterior_covariance`).
-
-        Returns
-        -------
-        summary : pandas.DataFrame
-            A row for every parameter, by names such as "weight[0]" and "covariance[0,x0,x1]", and the
-            columns, all but the ratio in units of the parameter:
-
-            * mean, sd: posterior mean and standard deviation (with few rows the mean of a covariance is above
-              `covariances_`); by 'sandwich' and 'bootstrap', the estimate and its standard error.
-            * mean_field_sd: the standard deviation under q itself; ratio: sd over this one.
-            * lower, upper: limits of the central interval, within the parameter's range.
-
-            It is displayed rounded; its numbers have all digits. ``summary.attrs`` has what is said above and
-            below: "fit" describes the fit, "note" says how good the table is, "prior" whether the prior
-            matters, "columns" which columns mislead. (Theory page "Error bars of the mixture".) With too few
-            rows sd is inf, a mean that does not exist inf or NaN, and "median" a column. Student's t with two
-            degrees of freedom or fewer has no sds; by 'lrvb' intervals then have no upper end.
-
-        Raises
-        ------
-        ImportError
-            pandas is not installed.
-        ValueError
-            Unknown target or method, number outside its range, covariances that do not exist, X that is
-            missing or not what was fitted, arrays changed since the fit, or a fit that is no strict optimum.
-        MemoryError
-            The system is too large; the message names the size and the way out.
-
-        See Also
-        --------
-        get_posterior_covariance : Covariances between parameters.
-        sample_posterior : Draws, for functions of the parameters.
-
-        Examples
-        --------
-        Mean lengths of the petals of two kinds of irises:
-
-        >>> from sklearn.datasets import load_iris
-        >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = load_iris().data[:, 2:3]  # centimetres
-        >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
-        >>> summary = mixture.posterior_summary(target="means")
-        >>> summary["mean"].round(1).tolist(), summary["sd"].round(2).tolist()
-        ([4.9, 1.5], [0.08, 0.03])
-        >>> print(summary.attrs["note"])
-        Linear response is good: sds within 10 %, means within 0.2 sd.
-        """
-        uncertainty = self._uncertainty
-        known, counts = uncertainty.targets, uncertainty.fitted.posterior.counts
-        targets = self._checked_targets(known.reported if target is None else target)
-        require_interval(interval)
-        holding(counts, min_count)
-        pd = required_pandas("posterior_summary")
-        from sklearn_lrvb.reports.posterior_summary import (
-            MEDIAN,
-            PosteriorSummary,
-            summary_rows,
-            without_moments,
-        )
-
-        n_draws = None if n_draws is None else checked_number(n_draws)
-        targets, left_out = _of_possible_size(uncertainty, targets, target is None)
-        answer = self._answer(method, X, sample_weight, random_state, (groups, strata, strata_sizes))
-        margins_of = answer.margins_of(targets, n_draws)
-        mean_field_information, tables, reported = uncertainty.of_mean_field, {}, []
-        for name in targets:
-            try:
-                margins = margins_of(name)
-                mean_field = uncertainty.margins(name, mean_field_information)
-            except NoCovarianceError as error:
-                if target is not None:
-                    raise
-                left_out += f" Standard deviations are left out. {error}"
-                continue
-            labels, limits = known[name].labels(self._feature_names), margins.interval(interval)
-            rows = summary_rows(labels, margins.mean, margins.deviation, mean_field.deviation, limits)
-            kept = known[name].is_reported(min_count)
-            tables[name] = rows[kept]
-            reported.append((margins, kept))
-        summary = PosteriorSummary(pd.concat(tables.values()))
-        if not np.isfinite(summary["sd"]).all():
-            medians = [margins.interval(0.0)[0][kept] for margins, kept in reported]
-            summary[MEDIAN] = np.concatenate(medians)
-        summary.attrs["fit"] = f"{_fit_in_a_line(self, min_count)} Error bars by method={answer.name!r}."
-        summary.attrs["note"] = answer.note + left_out + without_moments(summary)
-        sds = np.concatenate([margins.deviation for margins, _ in reported])
-        summary.attrs["prior"] = prior_reading(uncertainty, self._feature_names, list(tables), sds)
-        summary.attrs["columns"] = " ".join(self._column_notes)
-        return summary
-
-    def _checked_targets(self, target):
-        """What a user's target stands for: list of str, and of Entries."""
-        known = self._uncertainty.targets
-        entries = functools.partial(named_entries, targets=known, feature_names=self._feature_names)
-        return checked_targets(target, known.table, known.parameters, entries)
-
-    def get_posterior_covariance(
-        self,
-        X: ArrayLike | None = None,
-        *,
-        target: str | Sequence[str] = "all",
-        method: str = "auto",
-        sample_weight: ArrayLike | None = None,
-        n_draws: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        groups: ArrayLike | None = None,
-        strata: ArrayLike | None = None,
-        strata_sizes: Mapping | float | None = None,
-    ) -> NDArray[np.float64]:
-        """Posterior covariance of some of the parameters.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
-            The training rows, for all but 'lrvb' and 'mean_field', unless the fit still has them
-            (:meth:`sample_posterior`); also where a pickle was too large to carry the matrix behind error
-            bars.
-
-        target : {'log_weights', 'weights', 'means', 'precisions', 'standard_deviations', 'correlations', \
-                'covariances', 'scales', 'tails', 'log_tails', 'mean_precision_prior', \
-                'covariance_prior', 'tables', 'all'} or a list, default='all'
-            'all' is those of `posterior_names_`; latent classes have 'tables' beside weights. Of matrices the
-            unique entries, in that order; or names of entries and differences (:meth:`posterior_summary`).
+            The training rows, for all methods but 'lrvb' and 'mean_field'. A fit to up to 64 MiB of rows in
+            memory still has them, a pickle of it has not.
 
         method : {'auto', 'lrvb', 'exact', 'mean_field', 'sandwich', 'bootstrap'}, default='auto'
-            'lrvb': linear response (paper, Equation 11). 'exact': the exact posterior, by draws. 'auto': the
-            first where it is good, and the second where not, as in :meth:`sample_posterior`; with `groups`
-            'sandwich'. 'mean_field': the covariance of q itself, in which components and kinds of parameters
-            are independent. 'sandwich': how the estimates vary from one sample of rows, or of `groups`, to
-            another, whatever their distribution, by the squares of their weight influences (the infinitesimal
-            jackknife; with groups the cluster-robust CR1). 'bootstrap': the same, by refits to resamples.
+            * 'lrvb': linear response (paper, Equation 11), at once.
+            * 'exact': the exact posterior, by Markov chains that run until limits of 95 % intervals are known
+              to 0.1 standard deviations, or for about fifteen seconds, or longer where rows are many.
+            * 'mean_field': q itself, in which components and kinds of parameters are independent.
+            * 'sandwich': not the posterior, but how the estimates vary from one sample of rows, or of
+              `groups`, to another, whatever their distribution, by the squares of their weight influences
+              (the infinitesimal jackknife; with groups the cluster-robust CR1).
+            * 'bootstrap': the same, by refits to resamples.
+            * 'auto': 'lrvb' where :meth:`posterior_check`, which is then asked, calls it good, and else
+              'exact', unless X is not known or it takes more than twenty seconds. With `groups`, 'sandwich'
+              where linear response is good, or refits would take more than some ten seconds, and else
+              'bootstrap'.
 
         sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
             The weights of X in the fit, where there were any.
-
-        n_draws : int, default=None
-            Number of draws of the exact posterior, at least, or of resamples; None is as many draws as it
-            takes to converge, or 200 resamples.
-
-        random_state : int, RandomState instance or None, default=None
-            Seed of these; None takes draws of the posterior that were made before, if there are any.
 
         groups : array-like of shape (n_samples,) or Dask collection, default=None
             Labels that say which rows belong together, such as patients: at least two groups, better fifty.
@@ -891,95 +694,19 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             in the population (without `strata` one number), for the finite population correction. Without
             `groups` every row is a group of its own.
 
-        Returns
-        -------
-        covariance : ndarray of shape (d, d)
-            Symmetric, in products of the targets' units.
-
-        Raises
-        ------
-        ValueError
-            Unknown target or method; fitted arrays that were changed since the fit; X that is needed
-            and missing, or not what was fitted; or a fit that is no strict local optimum.
-        MemoryError
-            The system is too large; the message names the size and the way out.
-
-        See Also
-        --------
-        posterior_summary : Standard deviations and intervals as a table.
-        sample_posterior : Draws from this posterior.
-
-        Examples
-        --------
-        Covariance of the mean widths of the petals of two kinds of irises, in squared millimetres. Mean field
-        takes the kind of every petal as known; linear response adds what the doubtful ones contribute:
-
-        >>> from sklearn.datasets import load_iris
-        >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = 10.0 * load_iris().data[50:, 3:]  # millimetres
-        >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
-        >>> mixture.get_posterior_covariance(target="means", method="lrvb").round(2)
-        array([[0.46, 0.19],
-               [0.19, 0.25]])
-        >>> mixture.get_posterior_covariance(target="means", method="mean_field").round(2)
-        array([[0.15, 0.  ],
-               [0.  , 0.09]])
-        """
-        targets = self._checked_targets(target)
-        design = groups, strata, strata_sizes
-        method = checked_method(method, "mean_field", *SAMPLING_METHODS)
-        n_draws = None if n_draws is None else checked_number(n_draws)
-        if method == "mean_field" and not are_given(design):
-            rows = self._training_rows(X, sample_weight, self._uncertainty.fitted)
-            return self._uncertainty.covariance(targets, "mean_field", rows)
-        answer = self._answer(method, X, sample_weight, random_state, design)
-        return answer.covariance(targets, n_draws)
-
-    def sample_posterior(
-        self,
-        X: ArrayLike | None = None,
-        *,
-        n_draws: int = 1,
-        random_state: int | np.random.RandomState | None = None,
-        method: str = "auto",
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        strata: ArrayLike | None = None,
-        strata_sizes: Mapping | float | None = None,
-    ) -> dict[str, NDArray[np.float64]]:
-        """Draws of the parameters: by linear response where that is good, and exact where not.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), Dask collection or source of batches, default=None
-            The training rows, for all but 'lrvb'. A fit to up to 64 MiB of rows in memory still has them.
-
-        n_draws : int, default=1
-            Number of draws, at least one.
+        n_draws : int, default=None
+            Number of draws of the exact posterior, at least, or of resamples; None is as many draws as it
+            takes to converge, or 200 resamples.
 
         random_state : int, RandomState instance or None, default=None
-            Seed of the draws, not the estimator's own; chains of the exact posterior have one if it is None.
-
-        method : {'auto', 'lrvb', 'exact', 'sandwich', 'bootstrap'}, default='auto'
-            'lrvb': linear response. 'exact': the exact posterior, by Markov chains that run until the slowest
-            parameter has enough independent draws, which takes ten to a hundred times as long as the fit.
-            'sandwich' and 'bootstrap': not the posterior, but estimates as they vary from one sample of
-            `groups` to another, by the influence of the groups or by a refit for every draw. 'auto':
-            'sandwich' with `groups`; without, 'lrvb' where :meth:`posterior_check` calls it good or X is not
-            known, and else 'exact', unless it takes more than about a minute.
-
-        sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
-            The weights of X in the fit, where there were any.
-
-        groups, strata, strata_sizes : default=None
-            Which rows belong together, as in :meth:`get_posterior_covariance`.
+            Seed of chains, resamples and draws, not the estimator's own. None is 0, and takes chains of this
+            fit that were run before.
 
         Returns
         -------
-        draws : dict of ndarray
-            "weights", which sum to one, that of noise last; "means", in units of X; "precisions" and
-            "covariances", each other's inverses; with a first axis of n_draws. Of Student's t these inverses
-            are "scales", "covariances" nu/(nu - 2) times as large, and fitted nu are "tails".
+        posterior : Posterior
+            Its `summary`, `covariance`, `std`, `sample`, `predict_proba`, `score_samples`, `to_arviz` and
+            `plot` are described there. Chains are kept with the fit: a second posterior costs nothing.
 
         Raises
         ------
@@ -992,40 +719,40 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         Warns
         -----
         UserWarning
-            The chains have not converged; or some resamples are left out, so that draws are fewer.
-
-        See Also
-        --------
-        posterior_summary : Intervals of every parameter.
-        sample : Draws of rows rather than of parameters.
+            The chains have not converged.
 
         Notes
         -----
-        By linear response, weights and precisions come from the families of q, with its variances and
-        correlations, and means from normal distributions given the precisions.
-
         The exact posterior has other modes, one for every order of the components at least. Draws get the
-        order of the fit back; chains that leave for quite another mode are left out, if the others suffice.
-        These draws are kept: the second question costs nothing. (Theory page "The exact posterior".)
+        order of the fit back. (Theory page "The exact posterior".)
 
         Examples
         --------
-        By how many minutes are long waits for a geyser longer than short ones? Any function of the
-        parameters has a posterior:
-
-        >>> import numpy as np
+        >>> from sklearn.datasets import load_iris
         >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = np.array([[79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
-        ...                54, 84, 78, 47, 83, 52, 62, 84, 52, 79]]).T  # minutes
+        >>> X = load_iris().data[:, 2:3]  # centimetres
         >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
-        >>> means = mixture.sample_posterior(n_draws=4000, random_state=0, method="lrvb")["means"]
-        >>> longer = means[:, 1, 0] - means[:, 0, 0]
-        >>> print(f"{longer.mean():.0f} +- {longer.std():.0f}")
-        27 +- 2
+        >>> mixture.posterior().summary("means")["sd"].round(2).tolist()
+        [0.08, 0.03]
         """
-        n_draws = checked_number(n_draws)
-        answer = self._answer(method, X, sample_weight, random_state, (groups, strata, strata_sizes))
-        return answer.parameters(n_draws, check_random_state(random_state)).reported()
+        mixture, design = copy.copy(self), (groups, strata, strata_sizes)
+        is_grouped = are_given(design)
+        method = checked_method(method, "mean_field", *SAMPLING_METHODS)
+        if is_grouped and method not in ("auto", *SAMPLING_METHODS):
+            raise ValueError(
+                f"method={method!r} takes rows as independent, and groups say that they are not: use "
+                "method='sandwich' or method='bootstrap', or leave groups out."
+            )
+        given = self._given_again(X, sample_weight, self._fitted)
+        n_draws, seed = None if n_draws is None else checked_number(n_draws), random_state
+        if not (seed is None or isinstance(seed, Integral)):
+            seed = int(check_random_state(seed).randint(2**31))
+        if is_grouped or method in SAMPLING_METHODS:
+            answer = answer_of_samples(mixture, method, given, seed, design, n_draws)
+        else:
+            rows = None if given is None else given.counted()
+            answer = answer_of_posterior(mixture, method, rows, seed, n_draws)
+        return Posterior(answer, given, seed or 0)
 
     def posterior_check(
         self,
@@ -1054,7 +781,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             the evidence and its estimate; 4000 are enough as a rule.
 
         random_state : int, RandomState instance or None, default=None
-            Seed of the draws, as in :meth:`sample_posterior`.
+            Seed of the draws; None is 0.
 
         Returns
         -------
@@ -1075,8 +802,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
         See Also
         --------
-        sample_posterior : Draws, exact where that is needed.
-        posterior_summary : A table of error bars, exact where that is needed.
+        posterior : Error bars, exact where that is needed.
 
         Notes
         -----
@@ -1106,111 +832,8 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
                 f"n_draws={n_draws} are too few for importance sampling, whose diagnostics need "
                 f"{LEAST_DRAWS} or more. (a) Ask for 4000. (b) n_draws=0 checks without."
             )
-        return check_of_posterior(self, sampler, rows, int(n_draws), check_random_state(random_state))
-
-    def to_arviz(
-        self,
-        X: ArrayLike | None = None,
-        *,
-        sample_weight: ArrayLike | None = None,
-        n_draws: int = 1000,
-        random_state: int | np.random.RandomState | None = None,
-        method: str = "auto",
-        groups: ArrayLike | None = None,
-        strata: ArrayLike | None = None,
-        strata_sizes: Mapping | float | None = None,
-    ) -> xr.DataTree | arviz.InferenceData:
-        """Draws of the posterior, and the log likelihood of every training row, for ArviZ.
-
-        Its plots, tables and comparisons of models then work as for a model that was sampled.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), default=None
-            The training rows, for the log likelihood by row that ``loo`` of ArviZ needs. None leaves the
-            groups about rows out.
-
-        sample_weight : array-like of shape (n_samples,), default=None
-            The weights of X in the fit, where there were any.
-
-        n_draws : int, default=1000
-            Number of draws, those of :meth:`sample_posterior`, in one chain.
-
-        random_state : int, RandomState instance or None, default=None
-            Seed of the draws, as in :meth:`sample_posterior`.
-
-        method : {'auto', 'lrvb', 'exact', 'sandwich', 'bootstrap'}, default='auto'
-            Which draws, as in :meth:`sample_posterior`.
-
-        groups, strata, strata_sizes : default=None
-            Which rows belong together, as in :meth:`get_posterior_covariance`.
-
-        Returns
-        -------
-        data : xarray.DataTree or arviz.InferenceData
-            A DataTree for ArviZ 1.0 and later, where arviz-base is installed; otherwise the InferenceData of
-            arviz 0.x. The groups, each variable with the dimensions chain (of length one) and draw in front:
-
-            * posterior: "weights" (component; with noise label, which has "0", "1", ..., "noise"); "means"
-              (component, feature); "precisions", "covariances" and, of heavy tails, "scales" with the axes of
-              the attribute, named component, feature and other_feature; fitted "tails" (component where each
-              has its own).
-            * log_likelihood: "X" (row), in nats. Rows of weight zero are left out.
-            * observed_data: "X" (row, feature); constant_data: "sample_weight" (row), where it was given.
-
-        Raises
-        ------
-        ImportError
-            No ArviZ is installed.
-        ValueError
-            `n_draws` is not a positive integer, X is not what the mixture was fitted to, fitted arrays were
-            changed since the fit, or the fit is no strict local optimum.
-        MemoryError
-            The system is too large, or the log likelihood takes more than 4 GiB; the message names the size
-            and the way out.
-
-        See Also
-        --------
-        sample_posterior : The same draws as arrays.
-        loo_score_samples : Leave-one-out scores without draws.
-
-        Notes
-        -----
-        A row of weight w counts as w rows, which ``loo`` leaves out together. It differs from
-        :meth:`loo_score_samples` by the order of ``leverage(X)``: the logarithm of an average over draws, in
-        place of a density at averages. (Theory page "Influence", leave-one-out scores.) Leave components
-        without rows, whose draws are the prior's, out of plots:
-        ``data.posterior.sel(component=mixture.weights_.argsort()[::-1][:mixture.n_occupied_])``.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from sklearn_lrvb import LRVBGaussianMixture
-        >>> X = load_iris(as_frame=True).data
-        >>> mixture = LRVBGaussianMixture(n_components=3, random_state=0).fit(X)
-        >>> data = mixture.to_arviz(X, random_state=0)  # doctest: +SKIP
-        >>> dict(data.posterior["means"].sizes)  # doctest: +SKIP
-        {'chain': 1, 'draw': 1000, 'component': 3, 'feature': 4}
-        >>> means = data.posterior["means"].sel(component=0, feature="petal width (cm)")  # doctest: +SKIP
-        """
-        sampler = PosteriorSampler(self._uncertainty)
-        n_draws = checked_number(n_draws)
-        checked_method(method, *SAMPLING_METHODS)
-        require_arviz()
-        fitted = sampler.fitted
-        if X is not None:
-            require_table(X, "to_arviz, which gives the log likelihood of every row under every draw,")
-            given = self._given_rows(X, sample_weight, fitted)
-            rows, numbers = given.counted(), np.flatnonzero(given.which_count())
-            sampler.require_log_likelihood(n_draws, rows)
-        answer = self._answer(method, X, sample_weight, random_state, (groups, strata, strata_sizes))
-        parameters = answer.parameters(n_draws, check_random_state(random_state))
-        datasets = {"posterior": self._posterior_dataset(parameters.reported())}
-        if X is not None:
-            log_likelihood = sampler.log_likelihood(rows, parameters)
-            names = self._feature_names
-            datasets |= datasets_of_rows(log_likelihood, rows.X, rows.sample_weight, numbers, names)
-        return in_arviz(datasets)
+        generator = check_random_state(0 if random_state is None else random_state)
+        return check_of_posterior(self, sampler, rows, int(n_draws), generator)
 
     # Conclusions.
 
@@ -1252,14 +875,14 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             Number of draws, at least two.
 
         method : {'auto', 'lrvb', 'exact'}, default='auto'
-            How parameters are drawn, as in :meth:`sample_posterior`.
+            How parameters are drawn, as in :meth:`posterior`: 'auto' from the posterior of the table.
 
         max_rows : int, default=1000
             Most rows from which clusters are found: a random sample, if there are more. All others are placed
             in these clusters, by a pass.
 
         random_state : int, RandomState instance or None, default=None
-            Seed of the draws and of the search, not the estimator's own.
+            Seed of the choice of draws and of the search, not the estimator's own; None is 0.
 
         Returns
         -------
@@ -1280,7 +903,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         --------
         predict : The most probable component of each row.
         predict_proba : Probabilities of the components, at the estimates.
-        sample_posterior : The draws of the parameters.
+        posterior : The draws of the parameters.
 
         Notes
         -----
@@ -1307,7 +930,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         method = checked_method(method)
 
         def drawn(rows, n_draws, generator):
-            answer = answer_of_posterior(self, method, rows, random_state)
+            answer = answer_of_posterior(self, method, rows, None)
             note = note_of_number(self._uncertainty.fitted)
             return [answer.parameters(n_draws, generator)], answer.note, note
 
@@ -1331,7 +954,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         rows = given.counted()
         uncertainty.source.check_training_rows(rows)
         check_sizes(uncertainty.fitted.posterior, n_draws, max_rows, number_of_rows(rows))
-        generator = check_random_state(random_state)
+        generator = check_random_state(0 if random_state is None else random_state)
         sources, *notes = drawn(rows, n_draws, generator)
         with uncertainty.source.threads(), self._tracked("partition_posterior") as tracked:
             return partition_posterior(sources, given, max_rows, generator, notes, tracked)
@@ -1357,7 +980,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
         conclusion : str or callable, default=None
             The number that is compared with the threshold: the name of a row of
-            ``posterior_summary(target=...)``, such as "weight[0]", for the value in the fit; a difference of
+            ``posterior().summary(...)``, such as "weight[0]", for the value in the fit; a difference of
             two, such as "mean[1,x0] - mean[0,x0]"; or a smooth function of the fitted mixture (of
             `predict_proba`, not of `predict`) that returns a number. It is called with copies of the mixture
             that have other `weights_`, `means_`, `covariances_`, `precisions_` (or `tables_`) and
@@ -1375,7 +998,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
         interval : float, default=None
             With a name: probability of a credible interval, the estimate plus or minus standard deviations by
-            linear response. (Those of `posterior_summary` may be skewed, and so differ a little.) The
+            linear response. (Those of `posterior` may be skewed, and so differ a little.) The
             conclusion is that it excludes the threshold, or that it contains it.
 
         rival : fitted estimator of the same kind, default=None
@@ -1432,7 +1055,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         if (conclusion is None) == (rival is None):
             raise ValueError(
                 "deciding_rows needs one thing that is to change. (a) Pass a conclusion, such as "
-                "'weight[0] - weight[1]'; names are those of the rows of posterior_summary(target=...). "
+                "'weight[0] - weight[1]'; names are those of the rows of posterior().summary(...). "
                 "(b) Pass rival=, a fit with another n_components. Not both."
             )
         if rival is None:
@@ -1504,10 +1127,10 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             The dots are the shape of the attribute, of weights and log weights (n_components,), with `noise`
             one more, whose last entry is for noise; 'location' has one axis more, the last, of the features
             of the row. In units of the target, per unit of X ('location') or per row ('weight'): exact
-            derivatives of the fit (Equation 14 of the paper, corrected), without refitting. The influence of
-            the location of a missing value is NaN. Minus the weight influence is the effect of deleting the
-            row, to first order (one-step deletion). The prior is held fixed, also where its defaults came
-            from X.
+            derivatives of the fit (Equation 14 of the paper, corrected), also where the posterior is not by
+            linear response. The influence of the location of a missing value is NaN. Minus the weight
+            influence is the effect of deleting the row, to first order (one-step deletion). The prior is held
+            fixed, also where its defaults came from X.
 
         Raises
         ------
@@ -1628,7 +1251,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         >>> leverage = mixture.leverage(X)
         >>> X[leverage.argmax()]
         array([74])
-        >>> _, std = mixture.score_samples(X, return_std=True, method="lrvb")
+        >>> _, std = mixture.posterior(method="lrvb").score_samples(X)
         >>> np.allclose(leverage, std**2)
         True
         """
@@ -1646,9 +1269,9 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
         The mean is the leave-one-out cross-validated score, by which numbers of components can be compared.
         The priors are held fixed, also where their defaults came from X. For most rows one step from the fit
-        to all rows towards the fit without the row is accurate enough. Where it may not be, the mixture is
-        fitted again without the row, unless X is a Dask collection. With a few hundred rows and clusters that
-        overlap, that takes up to some seconds.
+        to all rows towards the fit without the row is accurate enough. Where it may not be, more steps are
+        made, and where these do not arrive the mixture is fitted again without the row, unless X is a Dask
+        collection.
 
         Parameters
         ----------
@@ -1737,32 +1360,3 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
                 which = message.format(first=f"the first is {unit} {names[numbers[0]]}")
                 warn_caller(f"{numbers.size} of {len(names)} {unit}s {which}")
         return scores
-
-
-def _of_possible_size(uncertainty, targets, is_default):
-    """The targets, without those of the default table that need too large a matrix; and a note, str."""
-    try:
-        uncertainty.require_sizes(targets)
-    except MemoryError as error:
-        kept = [name for name in targets if name in ("weights", "means")]
-        if not is_default or kept == targets:
-            raise
-        uncertainty.require_sizes(kept)
-        left_out = " and ".join(name.replace("_", " ") for name in targets if name not in kept)
-        return kept, f" Left out: {left_out}. {error}"
-    return targets, ""
-
-
-def _fit_in_a_line(mixture, min_count):
-    """The fit in a line: rows, components and whether they are left out, convergence and bound; str."""
-    posterior = mixture._uncertainty.fitted.posterior
-    held = np.count_nonzero(posterior.counts >= min_count)
-    components = f"{len(posterior.counts)} component{'s' * (len(posterior.counts) > 1)}"
-    if held < len(posterior.counts):
-        others = "no rows" if min_count <= 0.5 else f"fewer than {min_count:g} rows"
-        components = f"{held} of {components} (the others hold {others}; min_count=0 shows them)"
-    end = "converged after" if mixture.converged_ else "did not converge in"
-    return (
-        f"{posterior.label_counts.sum():.10g} rows, {components}. The fit {end} {mixture.n_iter_} "
-        f"iteration{'s' * (mixture.n_iter_ != 1)}, lower bound {mixture.lower_bound_:.2f}."
-    )

@@ -205,7 +205,7 @@ class LRVBGaussianMixture(BayesianMixture):
     tails : {'normal', 'student', 'student_by_component'} or float, default='normal'
         Distribution of a component's rows: normal, or Student's t. 'student' fits one number of degrees of
         freedom for all components, 'student_by_component' one for each (not for 'tied' and 'tied_diag'), with
-        the prior Gamma(2, rate 0.1); a number, from 0.1 to 1e15, is known. To compare bounds with other
+        an exponential prior of mean 10; a number, from 0.1 to 1e15, is known. To compare bounds with other
         options, pass the same `mean_prior` and `covariance_prior`: the defaults differ.
 
     n_jobs : int or None, default=None
@@ -972,7 +972,7 @@ class LRVBGaussianMixture(BayesianMixture):
 
         See Also
         --------
-        sample_posterior : Draws of the parameters rather than of rows.
+        posterior : Draws of the parameters rather than of rows.
 
         Examples
         --------
@@ -1098,7 +1098,7 @@ class LRVBGaussianMixture(BayesianMixture):
                 'covariances', 'scales', 'tails', 'log_tails', 'mean_precision_prior', \
                 'covariance_prior', 'all'} or a list, \
                 default=('weights', 'means', 'precisions')
-            Which parameters, as in :meth:`posterior_summary`.
+            Which parameters, as of a :class:`Posterior`.
 
         min_count : float, default=0.0
             Parameters of components with fewer expected rows are left out.
@@ -1126,7 +1126,7 @@ class LRVBGaussianMixture(BayesianMixture):
 
         See Also
         --------
-        posterior_summary : The error bars themselves.
+        posterior : The error bars themselves.
 
         Notes
         -----
@@ -1193,12 +1193,12 @@ class LRVBGaussianMixture(BayesianMixture):
         See Also
         --------
         impute : Means and standard deviations of the missing values.
-        sample_posterior : Draws of the parameters.
+        posterior : Draws of the parameters.
 
         Notes
         -----
         Every copy has its own draw of weights, means and precisions by linear response
-        (:meth:`sample_posterior` with ``method="lrvb"``). It then draws the component of every row and its
+        (:meth:`posterior` with ``method="lrvb"``). It then draws the component of every row and its
         missing values given the parameters: the imputations are proper. With noise, the component is drawn as
         if no row were noise, which has no distribution of missing values.
 
@@ -1273,7 +1273,7 @@ class LRVBGaussianMixture(BayesianMixture):
         See Also
         --------
         influence : The same question about rows.
-        posterior_summary : A sentence on whether the prior matters.
+        posterior : Its table has a sentence on whether the prior matters.
 
         Examples
         --------

@@ -278,6 +278,7 @@ class LRVBLatentClassMixture(BayesianMixture):
         self.n_jobs = n_jobs
 
     _fitted_class = FittedClasses
+    _display_of_intervals = "ClassProfilesDisplay"
 
     # Fitted attributes that are computed where they are read.
     tables_ = attributes.tables_
@@ -376,7 +377,7 @@ class LRVBLatentClassMixture(BayesianMixture):
                 f"The variance of column {columns.columns[place].name!r} in class {k} is {ratio:.1f} times "
                 f"{equal}: error bars are too small, and classes may be too many. (a) Let its {transformed} "
                 "be 'numeric'. (b) Raise n_components, if you expect more kinds of rows. "
-                "(c) posterior_summary(method='sandwich') has error bars that hold all the same."
+                "(c) posterior(method='sandwich') has error bars that hold all the same."
             )
         if not best.converged and self.max_iter > 0:
             warn_caller(

@@ -99,7 +99,7 @@ def number_of_clusters(
 
     another_prior : bool, default=True
         Whether P(K | X) is computed once more under another prior, for clusters that are less alike, or for
-        smaller ones, further apart. The answer says which. It doubles the time.
+        smaller ones, further apart. The answer says which. It starts at the optima found, and takes as long.
 
     random_state : int, RandomState instance or None, default=None
         Seed of the draws; the starts have the estimator's.
@@ -196,8 +196,10 @@ def _compared(estimator, numbers, options, may_grow, has_another):
             yield from own.grow()
         if has_another:
             changed, _ = own.fits[1].estimator._another_prior()
-            only_probability = replace(options, criteria=("probability",))
-            other = _Comparison(clone(estimator).set_params(**changed), only_probability, own.numbers)
+            # The optima under the estimator's own prior stand for all starts but one.
+            quick = replace(options, criteria=("probability",), n_init=1)
+            known = {k: [optimum.posterior for optimum in fit.optima] for k, fit in own.fits.items()}
+            other = _Comparison(clone(estimator).set_params(**changed, n_init=1), quick, own.numbers, known)
             yield from other.add(own.numbers)
 
     with estimator._tracked("number_of_clusters") as tracked:
@@ -296,12 +298,13 @@ class _Comparison:
     n_looks : int, how often a larger number was added
     """
 
-    def __init__(self, estimator, options, numbers):
+    def __init__(self, estimator, options, numbers, known=None):
         self._estimator, self._options, self.numbers = estimator, options, numbers
         self.fits, self.n_looks, self._stopped = {}, 0, ""
-        # Where P(K | X) is asked for: the training rows, the evidences, and the posterior of the estimator,
-        # if it was fitted to these rows.
-        self._rows = self._evidence = self._known = None
+        # Where P(K | X) is asked for: the training rows, the evidences, and posteriors by K that stand for
+        # starts: those of another prior, or that of the estimator, if it was fitted to these rows.
+        self._rows = self._evidence = None
+        self._known = known or {}
 
     def add(self, numbers):
         """Fit further numbers of components, rising, and run their chains; yield after every step.
@@ -317,7 +320,8 @@ class _Comparison:
             fitted = self.fits[1].estimator._uncertainty.fitted
             self._rows = self.fits[1].estimator._training_rows(options.X, options.sample_weight, fitted)
             self._evidence = NumberEvidence(fitted.posterior, self._rows, options.seed)
-            self._known = _known_posterior(self._estimator, self.fits[1].estimator, options)
+            if not self._known:
+                self._known = _known_posterior(self._estimator, self.fits[1].estimator, options)
         if has_probability:
             _check_size(self.fits[1].estimator._uncertainty.fitted.posterior, needed[-1])
         yield from self._fit_from_starts([k for k in needed if k not in self.fits])
@@ -348,7 +352,7 @@ class _Comparison:
             vars(candidate).pop("_skl_callbacks", None)
             candidate.verbose = max((estimator.verbose or 0) - 1, 0)
             candidate.n_init = 1 if k == 1 else max(estimator.n_init, options.n_init)
-            if self._known is not None and k == self._known.n_components:
+            if k in self._known:
                 candidate.n_init = max(candidate.n_init - estimator.n_init, 1)
             if options.has_probability:
                 max_iter = max(estimator.max_iter, _MOST_STEPS)
@@ -364,8 +368,8 @@ class _Comparison:
         """Add the optima of ascents from the known fit, and from the best one with fewer components."""
         prior = fit.estimator._uncertainty.fitted.posterior.prior
         with fit.warnings_kept():
-            if self._known is not None and fit.estimator.n_components == self._known.n_components:
-                fit.optima.append(refitted(self._rows, self._known, prior))
+            for known in self._known.get(fit.estimator.n_components, ()):
+                fit.optima.append(refitted(self._rows, known, prior))
             if smaller.optima:
                 fit.optima.extend(with_one_more(self._rows, smaller.optima[0].posterior, prior))
             fit.optima = _different(fit.optima)
@@ -514,7 +518,9 @@ def _different(optima):
 
 
 def _known_posterior(estimator, first, options):
-    """The posterior of an estimator that is fitted to the same rows, with rows in all components, or None.
+    """The posterior of an estimator that is fitted to the same rows, with rows in all components: dict by K.
+
+    It is empty where there is none.
 
     Parameters
     ----------
@@ -524,17 +530,18 @@ def _known_posterior(estimator, first, options):
     """
     uncertainty = vars(estimator).get("_last_uncertainty")
     if uncertainty is None or not len(uncertainty.fitted.path):  # Arrays that were set by hand have no path.
-        return None
+        return {}
     fitted, model = uncertainty.fitted, first._uncertainty.fitted.model
     changed = {name for name, value in model.items() if fitted.model[name] != value}
     if changed - {"weight_concentration_prior_type"} or not occupied(fitted.posterior.counts).all():
-        return None
+        return {}
     try:
         rows = first._training_rows(options.X, options.sample_weight, fitted)
         uncertainty.source.check_training_rows(rows)
     except ValueError:
-        return None
-    return fitted.posterior if fitted.posterior.n_components > 1 else None
+        return {}
+    posterior = fitted.posterior
+    return {posterior.n_components: [posterior]} if posterior.n_components > 1 else {}
 
 
 def _scored(fit, rows, options):

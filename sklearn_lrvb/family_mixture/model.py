@@ -7,12 +7,13 @@ from sklearn_lrvb.family_mixture.influence import ClassInfluenceFunctions, Class
 from sklearn_lrvb.family_mixture.information import FamilyInformation
 from sklearn_lrvb.family_mixture.parameters import ClassParameters
 from sklearn_lrvb.family_mixture.prior_changes import changes_of_prior
-from sklearn_lrvb.family_mixture.starts import SAMPLE_ROWS
+from sklearn_lrvb.family_mixture.starts import SAMPLE_ROWS, further_starts
 from sklearn_lrvb.mixture.model import MixtureModel
 
 FAMILY_MIXTURE = MixtureModel(
     coordinates=ClassCoordinates,
     first_posterior=posterior_from_responsibilities,
+    further_starts=further_starts,
     information=FamilyInformation,
     components=ClassComponents,
     split_proposals=ClassSplitProposals,
@@ -27,5 +28,4 @@ FAMILY_MIXTURE = MixtureModel(
         "(a) Lower n_components. (b) Join rare categories, or let columns of many be 'ignore'."
     ),
     way_to_fewer_features="Join rare categories, or let columns of many be 'ignore'",
-    most_gibbs=64,
 )

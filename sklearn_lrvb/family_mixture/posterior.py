@@ -276,6 +276,11 @@ class ClassPosterior:
         """EM(S) - S, given the sums of the E-step at q: (D,)."""
         return self.vector(sums.values - self.sums)
 
+    @staticmethod
+    def residual_at(other, sums):
+        """EM(S) - S of another posterior, whose coordinates are the same: (D,)."""
+        return other.residual(sums)
+
     def difference(self, other):
         """Statistics of another posterior less those of this one, (D,)."""
         return self.vector(other.sums + other.prior.offset - self.sums - self.prior.offset)

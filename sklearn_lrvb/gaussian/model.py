@@ -6,7 +6,7 @@ from sklearn_lrvb.gaussian.answers.prior_sensitivity import changes_of_prior
 from sklearn_lrvb.gaussian.e_step.coordinates import coordinates_of, posterior_from_responsibilities
 from sklearn_lrvb.gaussian.fitting.component_statistics import ComponentStatistics
 from sklearn_lrvb.gaussian.fitting.split_proposals import NormalSplitProposals
-from sklearn_lrvb.gaussian.fitting.starts import SAMPLE_ROWS
+from sklearn_lrvb.gaussian.fitting.starts import SAMPLE_ROWS, further_starts
 from sklearn_lrvb.gaussian.information.observed_information import GaussianInformation
 from sklearn_lrvb.gaussian.sampling.copula import GaussianCopula
 from sklearn_lrvb.gaussian.sampling.parameters import GaussianParameters
@@ -15,6 +15,7 @@ from sklearn_lrvb.mixture.model import MixtureModel
 GAUSSIAN = MixtureModel(
     coordinates=coordinates_of,
     first_posterior=posterior_from_responsibilities,
+    further_starts=further_starts,
     information=GaussianInformation,
     components=ComponentStatistics,
     split_proposals=NormalSplitProposals,
@@ -26,7 +27,7 @@ GAUSSIAN = MixtureModel(
     parameters=GaussianParameters,
     mode_targets=("log_weights", "means"),
     ways_to_fewer_unknowns=(
-        "(a) Ask for means and weights alone: get_posterior_covariance and posterior_summary take "
+        "(a) Ask for means and weights alone: summary, covariance and std of posterior() take "
         "target=['weights', 'means']. (b) Reduce the features first, for example with PCA in a pipeline. (c) "
         "Lower n_components."
     ),

@@ -83,6 +83,9 @@ class MixtureModel:
         The M-step from given responsibilities, (n_samples, n_labels), dense or sparse, for the start of a
         fit. Where there are those of the components alone, no row is noise. It may raise
         `DegenerateComponentError`.
+    further_starts : callable (posterior, rows, n_starts, random_state)
+        Responsibilities of some starts for the prior and number of components of a posterior, as
+        `first_posterior` takes them; none is what a single start has by default.
     information : subclass of MixtureInformation, of a posterior
     components : subclass of Components, of a posterior
     split_proposals : subclass of SplitProposals
@@ -115,12 +118,11 @@ class MixtureModel:
     way_to_fewer_features : str, in words
     own_margins : callable (target, information) -> object as `answers.margins.FamilyMargins`
         Of targets with `has_own_margins`, if the model has any.
-    most_gibbs : int
-        Iterations of Gibbs sampling that slow chains make before a trajectory: several where they cost less.
     """
 
     coordinates: Callable
     first_posterior: Callable
+    further_starts: Callable
     information: type
     components: type
     split_proposals: type
@@ -134,7 +136,6 @@ class MixtureModel:
     ways_to_fewer_unknowns: str
     way_to_fewer_features: str
     own_margins: Callable | None = None
-    most_gibbs: int = 1
 
 
 class Coordinates(ABC):

@@ -13,6 +13,8 @@ there is a noise component, its weight comes last, and its break is the first on
 *Conventions.* K components, L labels: the components and the noise component; B breaks.
 """
 
+import functools
+import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,10 +22,14 @@ from scipy.special import logsumexp, zeta
 
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.distributions import dirichlet
+from sklearn_lrvb.distributions.special_functions import log_gamma_draws
 
 # Largest sum of weights. The mean-field variances of log weights are one over the counts, but one over their
 # squares in the direction in which all counts change together: a relative one over the sum of the weights.
 LARGEST_TOTAL_WEIGHT = 1e15
+
+# Components of a broken stick of which all orders are gone through, at most: 120 orders of five.
+_MOST_IN_ALL_ORDERS = 5
 
 # Smallest sum of weights: as without weights, a fit needs two rows. Weights that sum to one are less,
 # whatever rounding adds to their sum.
@@ -94,6 +100,22 @@ class BrokenStick:
         """The two beta parameters of every break: (..., L) -> a pair of (..., B)."""
         stick, rest = self._breaks_of_prior
         return stick + np.dot(counts, self._takes), rest + np.dot(counts, self._passes)
+
+    def drawn(self, counts, generator):
+        """log v and log(1 - v) of draws of all breaks, given counts (n, L): a pair of (n, B).
+
+        The breaks of a stick are drawn in an order of the components that is random too, given the counts:
+        the numbers of the components mean nothing. So the prior is symmetric in them (`log_symmetry`).
+        """
+        log_gammas = log_gamma_draws(np.stack(self.sticks(counts)), generator)
+        return log_gammas - np.logaddexp(*log_gammas)
+
+    def log_symmetry(self, log_stick, log_rest):
+        """log of the sum of the prior densities of some weights in all orders, over that in their own: (n,).
+
+        It is zero where the density is the same in all orders, and where it is that in the own order alone.
+        """
+        return np.zeros(len(log_stick))
 
     @property
     def of_components(self):
@@ -340,6 +362,23 @@ class StickBreakingWeights(BrokenStick):
         stick_slope, rest_slope = taken_slope * change_of_taken + left_slope * change
         return value, stick_slope, rest_slope
 
+    def drawn(self, counts, generator):
+        if self.n_components > _MOST_IN_ALL_ORDERS:
+            return super().drawn(counts, generator)
+        log_shares = _log_shares_of_orders(np.full(len(counts), self.prior_concentration), counts)
+        order = _orders(self.n_components)[(log_shares + generator.gumbel(size=log_shares.shape)).argmax(1)]
+        log_stick, log_rest = super().drawn(np.take_along_axis(counts, order, axis=1), generator)
+        log_weights = np.empty_like(log_stick)
+        np.put_along_axis(log_weights, order, self.log_weights(log_stick, log_rest), axis=1)
+        return self.log_sticks(log_weights, log_rest.sum(axis=1))
+
+    def log_symmetry(self, log_stick, log_rest):
+        if self.n_components > _MOST_IN_ALL_ORDERS:
+            return super().log_symmetry(log_stick, log_rest)
+        weights, left = np.exp(self.log_weights(log_stick, log_rest)), np.exp(log_rest.sum(axis=1))
+        log_shares = _log_shares_of_orders(left, weights)
+        return logsumexp(log_shares, axis=1) - log_shares[:, 0]
+
     def log_evidence(self, counts):
         """log of the integral of p(v) prod_k pi_k^N_k: (..., K) -> (...)."""
         sticks = np.stack(self.sticks(counts), axis=-1)
@@ -446,6 +485,17 @@ class WeightsWithNoise(BrokenStick):
         sticks = self.of_components.log_sticks(own - rest, left - rest[:, 0])
         return tuple(np.hstack(pair) for pair in zip((noise_component, rest), sticks, strict=True))
 
+    def drawn(self, counts, generator):
+        breaks = zip(
+            BrokenStick.drawn(self, counts, generator),
+            self.of_components.drawn(counts[:, : self.n_components], generator),
+            strict=True,
+        )
+        return tuple(np.hstack([own[:, :1], of_components]) for own, of_components in breaks)
+
+    def log_symmetry(self, log_stick, log_rest):
+        return self.of_components.log_symmetry(log_stick[:, 1:], log_rest[:, 1:])
+
     def log_evidence(self, counts):
         of_noise = dirichlet.log_partition(self.of_noise_component(counts)) - self._prior_log_partition
         return of_noise + self.of_components.log_evidence(counts[..., : self.n_components])
@@ -460,6 +510,27 @@ class WeightsWithNoise(BrokenStick):
         log_break, divergence = dirichlet.expectations(parameters, self._prior, self._prior_log_partition)
         log_weights, other = self.of_components.expectations(counts[:-1])
         return _with_noise_component(log_weights, log_break), divergence + other
+
+
+@functools.cache
+def _orders(n_components):
+    """All orders of the components, int (K!, K); the first is their own."""
+    return np.array(list(itertools.permutations(range(n_components))))
+
+
+def _log_shares_of_orders(rest, amounts):
+    """Relative log probabilities of all orders of the sticks, (n, K!), given what is behind the last one.
+
+    They are -sum_(k > 1) log t_k, t_k being the amount of the k-th stick and all behind: the density of
+    weights, or given counts the probability, with the concentration as what is behind.
+
+    Parameters
+    ----------
+    rest : (n,)
+    amounts : (n, K), weights or counts
+    """
+    behind = np.cumsum(amounts[:, _orders(amounts.shape[1])[:, :0:-1]], axis=-1)
+    return -np.log(np.maximum(rest[:, None, None] + behind, np.finfo(float).tiny)).sum(axis=-1)
 
 
 def _with_noise_component(log_weights, log_break):

@@ -1,7 +1,7 @@
 """Tables of posterior means and standard deviations, and containers of draws, for all models.
 
 pandas, ArviZ and xarray, which every ArviZ brings, are imported where they are asked for: they are not among
-the library's dependencies. `posterior_summary` is a file of its own, because its table is a pandas class.
+the library's dependencies. `posterior_summary` is a file of its own, because the table is a pandas class.
 """
 
 import html

@@ -1,4 +1,4 @@
-"""The table of `posterior_summary`: a data frame that is displayed with as many digits as are known.
+"""The table of a posterior: a data frame that is displayed with as many digits as are known.
 
 pandas is needed: the method imports this file when a table is asked for.
 """

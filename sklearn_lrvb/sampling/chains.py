@@ -1,51 +1,96 @@
 """Markov chains whose stationary distribution is the exact posterior; all chains move at once.
 
-*Coordinates.* Under linear response the draws of the copula are functions of standard normal
+*A scan* has two parts. Iterations of Gibbs sampling assign the rows to labels at random, given the
+parameters, and draw the parameters given the assignments. They reach whatever the posterior has, also where
+many rows change sides. A trajectory of split Hamiltonian Monte Carlo then moves all parameters together,
+which is faster where the labels of many rows are uncertain.
+
+*Coordinates of trajectories.* Under linear response the draws of the copula are functions of standard normal
 variables e. In the same coordinates the density of the exact posterior is, up to a constant,
 
     N(e; 0, I) exp r(e),        r = log p(X, theta(e)) less the log density of the copula.
 
-*A scan* has two parts. A trajectory of split Hamiltonian Monte Carlo moves all parameters together. The
-normal part of the density makes it a rotation, which is exact; only the slopes of r need steps (B. Shahbaba,
+The normal part makes a trajectory a rotation, which is exact; only the slopes of r need steps (B. Shahbaba,
 S. Lan, W. O. Johnson and R. M. Neal, "Split Hamiltonian Monte Carlo", Statistics and Computing 24 (2014),
 339-349). Where linear response is right, r is nearly constant and a trajectory ends in an independent draw.
-An iteration of Gibbs sampling assigns the rows to labels at random, given the parameters, and draws the
-parameters given the assignments. It reaches regions that trajectories do not, where many rows have changed
-sides. Where such iterations cost less than a trajectory, slow chains make several of them in a scan.
+Parameters that are far from the fit may have no such coordinates in floating-point numbers. Their chains have
+Gibbs iterations alone, as long as they stay there.
 
-*The start.* The first draws are those of linear response, b = 0 in the densities N(e; 0, I) exp(b r). The
-power b grows to 1 in steps. At each step the chains are resampled by their weights and then move by
-trajectories (annealed importance resampling). Islands of chains are resampled apart, so that differences
-between islands show what is left of the start.
+*The start* is at draws of linear response, and at the optima of other starts.
 """
 
+import contextlib
 from dataclasses import dataclass, fields
 
 import numpy as np
 
+from sklearn_lrvb.mixture.ascent import Ascent
+from sklearn_lrvb.mixture.e_step import e_step
+from sklearn_lrvb.mixture.model import DegenerateComponentError
 from sklearn_lrvb.sampling.draws import DrawArrays
 from sklearn_lrvb.sampling.importance import systematic_sample
+from sklearn_lrvb.sampling.labels import closest_orders
+from sklearn_lrvb.sampling.random_assignments import can_be_assigned
 
-N_CHAINS = 32
-N_ISLANDS = 4
+# Chains, as long as a pass over the rows has more than so many products for each; of fewer rows up to so many
+# times as many, since much of the time of a pass is the same for few chains and for many.
+N_CHAINS, _PRODUCTS_OF_A_CHAIN, _MOST_TIMES = 32, 3e4, 4
 
 # Angles of trajectories, in units of pi. At 1/2 a constant r would give an independent draw. They are random
 # so that trajectories are not periodic.
 _LEAST_ANGLE, _LARGEST_ANGLE = 0.45, 0.75
 FIRST_STEPS, _MOST_STEPS = 2.0, 24.0  # Of a trajectory.
-_LEAST_EFFECTIVE_SHARE = 0.5  # Of chains, by their weights from one density of the start to the next.
-_LEAST_POWER_STEP = 1e-3  # From one density of the start to the next.
-_TRAJECTORIES_OF_START = 2  # At every density on the way.
+KEPT_OF_SCAN = 4  # Most states after Gibbs iterations that are kept of a scan, besides the last state.
 
-# Tolerance for parameters that are computed back from their coordinates after Gibbs iterations, relative to 1
-# + their size. The coordinates of very unlikely parameters have lost their digits; iterations that lead there
-# are rejected.
+_N_STARTS = 6  # Others than that of the fit; their random numbers are always the same.
+_TOLERANCE, _MOST_STEPS = 1e-3, 200  # Of their ascents: chains only start there.
+_SAME_BOUND = 0.01  # Nats by which the lower bounds of different optima differ, at least.
+# Lower bounds are below the evidence by different amounts, up to several nats. Optima therefore have chains
+# by the power of exp(bound), and none where they are further below the best one than the second number, in
+# nats.
+_POWER, _FAR_BELOW = 0.5, 10.0
+
+# Tolerance for parameters that are computed back from their coordinates, relative to 1 + their size. The
+# coordinates of very unlikely parameters have lost their digits.
 _ROUND_TRIP = 1e-4
+
+
+def n_chains_of(posterior, n_rows):
+    """Number of chains for a posterior given so many rows, int."""
+    times = int(_PRODUCTS_OF_A_CHAIN / (n_rows * posterior.products_per_row))
+    return N_CHAINS * min(max(times, 1), _MOST_TIMES)
+
+
+def start_of_chains(sampler, rows, n_chains, seed):
+    """Where chains start: at draws of linear response, and at the optima of other starts.
+
+    Returns
+    -------
+    draws : DrawArrays, of the chains, with the numbers of the closest components of the fit
+    gain : float, nats by which the lower bound of the best other optimum is above that of the fit, or 0
+    """
+    posterior, ascent = sampler.posterior, Ascent(rows, _TOLERANCE, _MOST_STEPS)
+    bounds, draws = [e_step(rows, posterior).lower_bound], [sampler.draws(n_chains, seed).draws]
+    starts = posterior.model.further_starts(posterior, rows, _N_STARTS, np.random.RandomState(0))
+    for responsibilities in starts:
+        with contextlib.suppress(DegenerateComponentError):
+            fit = ascent.newton(ascent.start_from(responsibilities, posterior.prior))
+            if np.abs(np.subtract(fit.lower_bound, bounds)).min() > _SAME_BOUND:
+                bounds.append(fit.lower_bound)
+                draws.append(posterior.model.parameters.draws_at(posterior, fit.posterior))
+    gaps = np.subtract(bounds, max(bounds))
+    shares = np.exp(_POWER * gaps) * (gaps > -_FAR_BELOW)
+    if not can_be_assigned(rows):  # Trajectories alone do not get far from the fit.
+        shares = np.arange(len(gaps)) == 0
+    chosen = systematic_sample(shares, n_chains, 0.5)
+    places = np.where(chosen == 0, np.arange(n_chains), n_chains + chosen - 1)
+    parameters = sampler.parameters(DrawArrays.concatenated(draws)[places])
+    return parameters.reordered(closest_orders(parameters, posterior)[0]), float(-gaps[0])
 
 
 @dataclass(frozen=True)
 class Chains(DrawArrays):
-    """Where chains are.
+    """Where chains are, for trajectories.
 
     Attributes
     ----------
@@ -89,6 +134,59 @@ class Scans:
         """Add a number, which may be a fraction, to the steps of a trajectory, within limits."""
         self.n_steps = min(max(self.n_steps + change, 1.0), _MOST_STEPS)
 
+    def scan(self, draws, number):
+        """Gibbs iterations and a trajectory.
+
+        Parameters
+        ----------
+        draws : DrawArrays, where the chains are
+        number : int, of the scan
+
+        Returns
+        -------
+        kept : list of DrawArrays, states of the chains, of which the last is where they are now
+        share_accepted : float, of the trajectories
+        """
+        generator = np.random.Generator(np.random.SFC64([self._seed, number]))
+        stride, kept = -(-self.n_gibbs // KEPT_OF_SCAN), []
+        for iteration in range(1, self.n_gibbs + 1):
+            draws, _ = self._sampler.parameters(draws).after_gibbs(self._rows, generator)
+            if iteration % stride == 0:
+                kept.append(draws)
+        draws, share_accepted = self._after_trajectory(draws, generator)
+        return [*kept, draws], share_accepted
+
+    def _after_trajectory(self, draws, generator):
+        """Draws after a trajectory, and the share of trajectories that were accepted."""
+        chains, has_coordinates = self.chains_at(draws)
+        n_chains, n_steps = len(draws), round(self.n_steps)
+        angle = np.pi * generator.uniform(_LEAST_ANGLE, _LARGEST_ANGLE, (n_chains, 1)) / n_steps
+        momenta = generator.standard_normal(chains.normals.shape)
+        with np.errstate(over="ignore", invalid="ignore"):  # Far out, where nothing is accepted.
+            moved, ends = self.moved(chains, momenta, angle, n_steps)
+            change = _log_density(moved, ends) - _log_density(chains, momenta)
+            change += self._log_symmetry(moved.draws) - self._log_symmetry(chains.draws)
+        is_accepted = np.log1p(-generator.random(n_chains)) < change
+        accepted = np.flatnonzero(is_accepted & has_coordinates)
+        return draws.replaced(accepted, moved.draws[accepted]), len(accepted) / n_chains
+
+    def _log_symmetry(self, draws):
+        """What log p(X, theta) is more by where the numbers of the components have no meaning, (n,)."""
+        return self._sampler.parameters(draws).log_symmetry
+
+    def chains_at(self, draws):
+        """`Chains` at some draws, and which of these have coordinates with the digits that matter."""
+        sampler = self._sampler
+        with np.errstate(all="ignore"):
+            responses = sampler.copula.responses_of(draws)
+            normals = sampler.density.normals(np.nan_to_num(responses))
+        chains = self._at(normals)
+        has_coordinates = np.isfinite(responses).all(axis=1) & np.isfinite(chains.log_ratios)
+        for each in fields(draws):
+            before, after = (getattr(own, each.name).reshape(len(draws), -1) for own in (draws, chains.draws))
+            has_coordinates &= (np.abs(after - before) <= _ROUND_TRIP * (1.0 + np.abs(before))).all(axis=1)
+        return chains, has_coordinates
+
     def _at(self, normals):
         """`Chains` at some places."""
         with np.errstate(all="ignore"):  # What overflows has no density.
@@ -97,53 +195,7 @@ class Scans:
         slopes[~regular] = 0.0
         return Chains(normals, draws, np.where(regular, log_ratios, -np.inf), slopes)
 
-    def start(self):
-        """Chains that follow the posterior approximately: Chains."""
-        generator = self._generator_of(0)
-        n_responses = len(self._sampler.density.root)
-        chains, power = self._at(generator.standard_normal((N_CHAINS, n_responses))), 0.0
-        while power < 1.0:
-            next_power = _next_power(chains.log_ratios, power)
-            weights = _relative_weights((next_power - power) * chains.log_ratios)
-            islands, index = weights.reshape(N_ISLANDS, -1), np.arange(N_CHAINS).reshape(N_ISLANDS, -1)
-            for own_weights, own in zip(islands, index, strict=True):
-                if own_weights.any():  # Else all chains of the island stay.
-                    own[:] = own[systematic_sample(own_weights, len(own), generator.random())]
-            chains, power = chains[index.ravel()], next_power
-            if power < 1.0:
-                for _ in range(_TRAJECTORIES_OF_START):
-                    chains, _ = self._after_trajectory(chains, power, generator)
-        return chains
-
-    def _generator_of(self, number):
-        """The random numbers of a scan; those of the start have the number 0."""
-        return np.random.Generator(np.random.SFC64([self._seed, number]))
-
-    def scan(self, chains, number):
-        """Chains after Gibbs iterations and a trajectory, and the share of trajectories that were accepted.
-
-        Parameters
-        ----------
-        chains : Chains
-        number : int, of the scan, from 1 on
-        """
-        generator = self._generator_of(number)
-        if self.n_gibbs:
-            chains = self._after_gibbs(chains, generator)
-        return self._after_trajectory(chains, 1.0, generator)
-
-    def _after_trajectory(self, chains, power, generator):
-        """Chains of the density N(e; 0, I) exp(power r) after a trajectory, and the share accepted."""
-        n_chains, n_steps = len(chains.normals), round(self.n_steps)
-        angle = np.pi * generator.uniform(_LEAST_ANGLE, _LARGEST_ANGLE, (n_chains, 1)) / n_steps
-        momenta = generator.standard_normal(chains.normals.shape)
-        moved, ends = self.moved(chains, momenta, angle, n_steps, power)
-        with np.errstate(over="ignore", invalid="ignore"):  # Far out, where nothing is accepted.
-            change = _log_density(moved, ends, power) - _log_density(chains, momenta, power)
-        accepted = np.flatnonzero(np.log1p(-generator.random(n_chains)) < change)
-        return chains.replaced(accepted, moved[accepted]), len(accepted) / n_chains
-
-    def moved(self, chains, momenta, angle, n_steps, power):
+    def moved(self, chains, momenta, angle, n_steps):
         """Chains and momenta after some steps of a trajectory: Chains, (n, n_responses).
 
         Parameters
@@ -152,10 +204,9 @@ class Scans:
         momenta : (n, n_responses)
         angle : (n, 1), of a step, in radians
         n_steps : int
-        power : float, of exp(r) in the density
         """
         # tan(h/2) in place of h/2 makes a constant slope exact.
-        kick, cosine, sine = power * np.tan(0.5 * angle), np.cos(angle), np.sin(angle)
+        kick, cosine, sine = np.tan(0.5 * angle), np.cos(angle), np.sin(angle)
         for _ in range(n_steps):
             momenta = momenta + kick * chains.slopes
             normals = chains.normals * cosine + momenta * sine
@@ -164,44 +215,7 @@ class Scans:
             momenta += kick * chains.slopes
         return chains, momenta
 
-    def _after_gibbs(self, chains, generator):
-        """Chains after some iterations of Gibbs sampling."""
-        sampler, draws = self._sampler, chains.draws
-        for _ in range(self.n_gibbs):
-            parameters, seed = sampler.parameters(draws), int(generator.integers(2**63))
-            draws, _ = parameters.given_random_assignments(self._rows, seed, generator)
-        with np.errstate(all="ignore"):
-            responses = sampler.copula.responses_of(draws)
-            normals = sampler.density.normals(np.nan_to_num(responses))
-        moved = self._at(normals)
-        regular = np.isfinite(responses).all(axis=1) & np.isfinite(moved.log_ratios)
-        for field in fields(
-            draws
-        ):  # Whether they came through their coordinates with the digits that matter.
-            before, after = (getattr(own, field.name).reshape(len(draws), -1) for own in (draws, moved.draws))
-            regular &= (np.abs(after - before) <= _ROUND_TRIP * (1.0 + np.abs(before))).all(axis=1)
-        accepted = np.flatnonzero(regular)
-        return chains.replaced(accepted, moved[accepted])
 
-
-def _log_density(chains, momenta, power):
+def _log_density(chains, momenta):
     """log of the joint density of places and momenta, (n,)."""
-    return power * chains.log_ratios - 0.5 * (np.square(chains.normals) + np.square(momenta)).sum(axis=1)
-
-
-def _relative_weights(log_weights):
-    """Weights of which the largest is 1; all are 0 where none has any density."""
-    largest = log_weights.max()
-    return np.exp(log_weights - largest) if np.isfinite(largest) else np.zeros_like(log_weights)
-
-
-def _next_power(log_ratios, power):
-    """The next power: the step to 1 is halved until half of the chains stay effective, or it is tiny."""
-    log_ratios = log_ratios[np.isfinite(log_ratios)]
-    step = 1.0 - power
-    while len(log_ratios) and step > _LEAST_POWER_STEP:
-        weights = _relative_weights(step * log_ratios)
-        if np.square(weights.sum()) >= _LEAST_EFFECTIVE_SHARE * len(weights) * np.square(weights).sum():
-            break
-        step *= 0.5
-    return power + step if step < 1.0 - power else 1.0
+    return chains.log_ratios - 0.5 * (np.square(chains.normals) + np.square(momenta)).sum(axis=1)

@@ -110,6 +110,11 @@ class DrawnParameters(ABC):
     def require_moments(self, target, values):  # noqa: B027  (most targets have moments)
         """Raise an error where draws of a target, flat values (n, d), say that it has no moments."""
 
+    @property
+    def log_symmetry(self):
+        """log of the prior's sum over all orders of the components, over that in their own: (n,)."""
+        return np.zeros(len(self.draws))
+
     # The joint density with the rows.
 
     def completed(self, generator):
@@ -180,6 +185,11 @@ class DrawnParameters(ABC):
     def after_metropolis_step(self, rows, generator):
         """Draws after a step of the parameters that Gibbs sampling leaves as they are, if there are any."""
         return self.draws
+
+    def after_gibbs(self, rows, generator):
+        """Draws after an iteration of Gibbs sampling, and how often rows have each label: as before."""
+        moved = self.with_draws(self.after_metropolis_step(rows, generator))
+        return moved.given_random_assignments(rows, int(generator.integers(2**63)), generator)
 
     # The order of the components.
 

@@ -89,9 +89,7 @@ def run(posterior, origin, rows, starts, seed):
     first = n_iterations // 3
     stride = (n_iterations - first) // _KEPT
     for number in range(n_iterations):
-        moved = parameters.with_draws(parameters.after_metropolis_step(rows, generator))
-        own_seed = int(generator.integers(2**63))
-        draws, label_counts = moved.given_random_assignments(rows, own_seed, generator)
+        draws, label_counts = parameters.after_gibbs(rows, generator)
         parameters = parameters.with_draws(draws)
         counts.append(label_counts[:, : posterior.n_components])
         if number >= first and not (number - first) % stride:
@@ -218,6 +216,7 @@ _FALL, _UNKNOWN, _GUESSED = 2.3, 5.0, 2.5
 _ERROR_DRAWS = 1000  # Of log A_t, of which standard errors of probabilities are taken.
 _AS_A_RULE = 0.5  # Probability that all K components hold rows.
 _LITTLE = 0.01  # Share of an optimum in the evidence below which it need not be reliable.
+_MANY_ERRORS = 3.0  # Standard errors that nothing is further off than.
 
 # Chains are run up to the K where all their iterations take about so many products, three minutes on one
 # core. An iteration takes the second number for each of the posterior's ``products_per_row`` and each chain.
@@ -276,7 +275,8 @@ class NumberEvidence:
             least = _OF_ONE if k == 1 and self._is_one_known else _RELIABLE
         error = np.hypot(least, np.linalg.norm(shares * [optimum.error for optimum in optima]))
         self._parts.append((log_part, error))
-        has_chains = posterior is not None and self._are_few_rows(k) and not (k == 1 and is_reliable)
+        has_chains = posterior is not None and self._are_few_rows(k)
+        has_chains = has_chains and not (is_reliable and self._is_one_optimum(k))
         if k > 1 and not is_reliable and log_part < self._parts[-2][0] - _FALL:
             self._parts[-1] = self._parts[-2][0] - _FALL, _UNKNOWN if has_chains else _GUESSED
         if has_chains:
@@ -293,6 +293,16 @@ class NumberEvidence:
     def _are_few_rows(self, k):
         """Whether chains of K components can be run, and end in time."""
         return self._are_whole and self._products_of_one * np.arange(1, k + 1).sum() <= _MOST_PRODUCTS
+
+    def _is_one_optimum(self, k):
+        """Whether one optimum with rows in all K components is nearly all: chains would tell nothing more.
+
+        Numbers of fewer components count with as much as their errors allow.
+        """
+        log_parts, errors = np.transpose(self._parts)
+        log_parts[:-1] += _MANY_ERRORS * errors[:-1]
+        share = self._occupied_shares(k, log_parts)[-1] * self._optimum_shares[-1].max()
+        return bool(share > 1.0 - _LITTLE)
 
     def _best(self, k):
         """The most probable optimum of K components, all of which hold rows, or None."""

@@ -18,6 +18,9 @@ from sklearn_lrvb.sampling.labels import closest_orders, evidence_of_all_copies
 from sklearn_lrvb.sampling.likelihood import moments_of_random_assignments
 from sklearn_lrvb.sampling.random_assignments import can_be_assigned
 
+# Expected rows from which on no component of a draw is left without any.
+_SURELY_HELD = 100.0
+
 _MOST_STEPS_OF_BRIDGE, _TOLERANCE_OF_BRIDGE = 100, 1e-6
 
 
@@ -66,7 +69,7 @@ def optimum_evidence(optimum, sampler, rows, others, n_draws, random_state):
     n_components = sampler.posterior.n_components
     orders, divergences = closest_orders(parameters, sampler.posterior)
     is_held = (orders == np.arange(n_components)).all(axis=1)
-    if can_be_assigned(rows):
+    if can_be_assigned(rows) and sampler.posterior.counts.min() < _SURELY_HELD:
         seed = int(random_state.randint(2**63, dtype=np.uint64))
         firsts = moments_of_random_assignments(rows, parameters, seed)[:, :n_components, 0]
         is_held &= (firsts > 0).all(axis=1)  # They are zero where a component has no rows.

@@ -30,7 +30,7 @@ class PosteriorCheck(SentenceAndNumbers):
     verdict : str
         The same in a sentence.
     recommendation : {'lrvb', 'exact'}
-        The `method` to pass to ``sample_posterior`` and ``posterior_summary``, where "auto" does not choose.
+        The `method` to pass to ``posterior``, where "auto" does not choose.
     mean_shift : ndarray of shape (D,)
         By how many LRVB standard deviations the exact posterior means are above `posterior_mean_`, to first
         order, by parameter in the order of `posterior_names_`. All but the weights of components that hold no

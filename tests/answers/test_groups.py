@@ -79,7 +79,7 @@ def test_it_is_the_sum_of_the_squared_influences_of_groups(model):
     estimator = fitted(model)
     influence = flat_influence(model, estimator)
     for groups in (NAMES, np.arange(len(X)) % 5):  # more and fewer than there are coefficients
-        found = estimator.get_posterior_covariance(target=targets_of(estimator), groups=groups)
+        found = estimator.posterior(method="sandwich", groups=groups).covariance(targets_of(estimator))
         assert_close(found, clustered(by_group(influence, groups)))
     np.testing.assert_allclose(found, found.T, rtol=1e-14)
 
@@ -89,7 +89,9 @@ def test_groups_of_rows_with_missing_values(model):
     estimator, groups = fitted_to_missing_values(model), np.arange(120) % 30
     targets = ("log_weights", "means")
     sums = by_group(flat_influence(model, estimator, incomplete(), targets), groups)
-    assert_close(estimator.get_posterior_covariance(target=list(targets), groups=groups), clustered(sums))
+    assert_close(
+        estimator.posterior(method="sandwich", groups=groups).covariance(list(targets)), clustered(sums)
+    )
 
 
 def test_strata_and_finite_populations():
@@ -101,29 +103,28 @@ def test_strata_and_finite_populations():
         own = sums[of_groups == stratum]
         expected = expected + clustered(own)
         corrected = corrected + (1.0 - len(own) / size) * clustered(own)
-    found = estimator.get_posterior_covariance(target=targets_of(estimator), groups=NAMES, strata=STRATA)
-    assert_close(found, expected)
-    found = estimator.get_posterior_covariance(
-        target=targets_of(estimator), groups=NAMES, strata=STRATA, strata_sizes=SIZES
+    found = estimator.posterior(method="sandwich", groups=NAMES, strata=STRATA).covariance(
+        targets_of(estimator)
     )
+    assert_close(found, expected)
+    found = estimator.posterior(
+        method="sandwich", groups=NAMES, strata=STRATA, strata_sizes=SIZES
+    ).covariance(targets_of(estimator))
     assert_close(found, corrected)
-    half = estimator.get_posterior_covariance(target="means", groups=NAMES, strata_sizes=2 * 48)
-    assert_close(half, 0.5 * estimator.get_posterior_covariance(target="means", groups=NAMES))
+    half = estimator.posterior(method="sandwich", groups=NAMES, strata_sizes=2 * 48).covariance("means")
+    assert_close(half, 0.5 * estimator.posterior(method="sandwich", groups=NAMES).covariance("means"))
 
 
 def test_weights_of_a_survey_count_each_row_as_a_group():
     weights = np.random.default_rng(1).uniform(0.5, 2.0, len(X))
     estimator = mixture(MODELS[0]).fit(X, sample_weight=weights)
     influence = weights[:, None] * flat_influence(MODELS[0], estimator, targets=("means",))
-    found = estimator.get_posterior_covariance(
-        target="means", X=X, sample_weight=weights, groups=np.arange(len(X))
-    )
+    found = estimator.posterior(
+        X, method="sandwich", sample_weight=weights, groups=np.arange(len(X))
+    ).covariance("means")
     assert_close(found, clustered(influence))
-    by_strata = estimator.get_posterior_covariance(
-        target="means",
-        X=X,
-        sample_weight=weights,
-        strata=STRATA,  # each row is a group
+    by_strata = estimator.posterior(X, method="sandwich", sample_weight=weights, strata=STRATA).covariance(
+        "means"
     )
     assert_close(by_strata, sum(clustered(influence[name == STRATA]) for name in SIZES))
 
@@ -134,8 +135,8 @@ def test_a_weight_is_so_many_rows_of_the_group():
     r = mixture(MODELS[0]).fit(X).predict_proba(X)
     weighted = mixture(MODELS[0], init_params=r).fit(X, sample_weight=times)
     plain = mixture(MODELS[0], init_params=r[repeated]).fit(X[repeated])
-    expected = plain.get_posterior_covariance(target="all", groups=NAMES[repeated])
-    found = weighted.get_posterior_covariance(target="all", X=X, sample_weight=times, groups=NAMES)
+    expected = plain.posterior(method="sandwich", groups=NAMES[repeated]).covariance("all")
+    found = weighted.posterior(X, method="sandwich", sample_weight=times, groups=NAMES).covariance("all")
     assert_close(found, expected, 1e-6)
     expected = plain.leverage(X[repeated], groups=NAMES[repeated])
     np.testing.assert_allclose(weighted.leverage(X, groups=NAMES, sample_weight=times), expected, rtol=1e-6)
@@ -146,11 +147,12 @@ def test_groups_without_rows_that_count_do_not_count():
     groups[:10], weights[:10] = "absent", 0.0
     estimator = mixture(MODELS[0]).fit(X, sample_weight=weights)
     kept = mixture(MODELS[0]).fit(X[10:])
-    for asked in ({}, {"method": "bootstrap", "n_draws": 10, "random_state": 0}):
-        asked |= {"target": "means", "strata_sizes": 100}
-        expected = kept.get_posterior_covariance(groups=groups[10:], **asked)
+    for asked in ({"method": "sandwich"}, {"method": "bootstrap", "n_draws": 10, "random_state": 0}):
+        asked["strata_sizes"] = 100
+        expected = kept.posterior(groups=groups[10:], **asked).covariance("means")
         for rows, given in ((X, weights), ([(X[:50], weights[:50]), (X[50:], weights[50:])], None)):
-            found = estimator.get_posterior_covariance(X=rows, sample_weight=given, groups=groups, **asked)
+            found = estimator.posterior(rows, sample_weight=given, groups=groups, **asked)
+            found = found.covariance("means")
             assert_close(found, expected, 1e-5)
 
 
@@ -174,7 +176,7 @@ def test_one_component_agrees_with_other_packages(package, case, used, factor):
     weights = weights if "weights" in used else None
     estimator = LRVBGaussianMixture(prior="flat", reg_covar=0.0, tol=1e-12).fit(rows, sample_weight=weights)
     given = {name: data[name] for name in used if name != "weights"}
-    found = estimator.get_posterior_covariance(target="means", X=rows, sample_weight=weights, **given)
+    found = estimator.posterior(rows, method="sandwich", sample_weight=weights, **given).covariance("means")
     reference = REFERENCES[package]["covariances"][case]
     expected = np.array(reference.get("vcov", reference.get("cov_params")))
     np.testing.assert_allclose(factor * found, expected, rtol=1e-10)
@@ -192,7 +194,9 @@ def in_this_thread():
 def everything(estimator, rows, groups):
     """All that is asked of groups."""
     return [
-        estimator.get_posterior_covariance(target="all", X=rows, groups=groups, strata=groups_strata(groups)),
+        estimator.posterior(rows, method="sandwich", groups=groups, strata=groups_strata(groups)).covariance(
+            "all"
+        ),
         estimator.influence(rows, target="covariances", perturb="weight", groups=groups),
         estimator.leverage(rows, groups=groups),
     ]
@@ -244,15 +248,15 @@ def test_order_names_blocks_and_threads_do_not_matter(monkeypatch):
 def test_solvers_agree(solver):
     estimator = fitted(MODELS[0])
     found = covariance_by(solver, estimator, "all", "sandwich", X=X, groups=NAMES)
-    assert_close(found, estimator.get_posterior_covariance(target="all", groups=NAMES), 1e-7)
+    assert_close(found, estimator.posterior(method="sandwich", groups=NAMES).covariance("all"), 1e-7)
 
 
 def test_units_and_origin():
     scale, shift = np.array([1e-3, 50.0]), np.array([4.0, -100.0])
     moved = mixture(MODELS[0]).fit(X * scale + shift)
     estimator = fitted(MODELS[0])
-    found = moved.posterior_summary(target="means", groups=NAMES)
-    expected = estimator.posterior_summary(target="means", groups=NAMES)
+    found = moved.posterior(method="sandwich", groups=NAMES).summary("means")
+    expected = estimator.posterior(method="sandwich", groups=NAMES).summary("means")
     units = np.tile(scale, 2)
     np.testing.assert_allclose(found["sd"], expected["sd"] * units, rtol=1e-6)
     np.testing.assert_allclose(found["lower"], expected["lower"] * units + np.tile(shift, 2), rtol=1e-6)
@@ -298,13 +302,15 @@ def test_leverage_of_a_group_is_the_derivative_of_its_score():
 def test_intervals_are_by_students_t():
     estimator = fitted(MODELS[0])
     for strata, freedom in ((None, 47), (STRATA, 46)):
-        summary = estimator.posterior_summary(target="means", groups=NAMES, strata=strata)
-        variances = np.diag(estimator.get_posterior_covariance(target="means", groups=NAMES, strata=strata))
+        summary = estimator.posterior(method="sandwich", groups=NAMES, strata=strata).summary("means")
+        variances = np.diag(
+            estimator.posterior(method="sandwich", groups=NAMES, strata=strata).covariance("means")
+        )
         np.testing.assert_allclose(summary["sd"], np.sqrt(variances), rtol=1e-12)
         half = student_t(freedom).ppf(0.975) * summary["sd"]
         np.testing.assert_allclose(summary["upper"], summary["mean"] + half, rtol=1e-12)
         np.testing.assert_allclose(summary["mean"], estimator.means_.ravel(), rtol=1e-12)
-    all_of_them = estimator.posterior_summary(target=["weights", "covariances"], groups=NAMES)
+    all_of_them = estimator.posterior(method="sandwich", groups=NAMES).summary(["weights", "covariances"])
     shares = all_of_them.filter(regex="^weight", axis=0)
     assert np.all((shares["lower"] > 0) & (shares["upper"] < 1))
     assert np.all(all_of_them.loc["covariance[0,x0,x0]"] > 0)
@@ -313,14 +319,14 @@ def test_intervals_are_by_students_t():
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_draws_have_the_covariance_and_the_intervals(covariance_type):
     estimator = fitted({"covariance_type": covariance_type})
-    summary = estimator.posterior_summary(target=["weights", "means"], groups=NAMES)
-    draws = estimator.sample_posterior(n_draws=20_000, random_state=0, groups=NAMES)
+    summary = estimator.posterior(method="sandwich", groups=NAMES).summary(["weights", "means"])
+    draws = estimator.posterior(method="sandwich", random_state=0, groups=NAMES).sample(20_000)
     flat = np.hstack([draws["weights"], draws["means"].reshape(20_000, -1)])
     of_t = np.sqrt(47 / 45)  # the standard deviation of Student's t
     np.testing.assert_allclose(flat.std(axis=0), of_t * summary["sd"], rtol=0.04)
     sd = summary["sd"].to_numpy()
     np.testing.assert_allclose(np.quantile(flat, 0.975, axis=0), summary["upper"], atol=0.1 * sd.max())
-    expected = estimator.get_posterior_covariance(target=["weights", "means"], groups=NAMES)
+    expected = estimator.posterior(method="sandwich", groups=NAMES).covariance(["weights", "means"])
     np.testing.assert_allclose(
         np.corrcoef(flat.T)[0, 2:],
         expected[0, 2:] / np.sqrt(expected[0, 0] * np.diag(expected)[2:]),
@@ -335,14 +341,12 @@ def test_draws_of_what_does_not_vary_are_the_estimates(covariance_type):
     rows[strata == 1] += 200.0
     # A learned prior would tell one stratum of the other.
     estimator = mixture({"covariance_type": covariance_type, "prior": "fixed"}).fit(rows)
-    given = {"groups": np.arange(160) // 4 * 2 + strata, "strata": strata}
-    everywhere = estimator.sample_posterior(n_draws=9, random_state=0, **given, strata_sizes={0: 40, 1: 40})
+    given = {"groups": np.arange(160) // 4 * 2 + strata, "strata": strata, "method": "sandwich"}
+    everywhere = estimator.posterior(**given, strata_sizes={0: 40, 1: 40}).sample(9)
     for name, values in everywhere.items():
         expected = np.broadcast_to(getattr(estimator, f"{name}_"), values.shape)
         np.testing.assert_allclose(values, expected, rtol=1e-7, atol=1e-7)
-    in_part = estimator.sample_posterior(n_draws=9, random_state=0, **given, strata_sizes={0: 40, 1: 90})[
-        "means"
-    ]
+    in_part = estimator.posterior(**given, strata_sizes={0: 40, 1: 90}).sample(9)["means"]
     first = int(np.argmin(estimator.means_[:, 0]))
     np.testing.assert_allclose(in_part[:, first], np.tile(estimator.means_[first], (9, 1)), atol=1e-7)
     assert np.all(in_part[:, 1 - first].std(axis=0) > 0.01)
@@ -353,7 +357,7 @@ def test_the_note_says_how_many_groups_and_what_is_doubtful():
     ratio = estimator.leverage(X, groups=groups).sum() / estimator.leverage(X).sum()
 
     def effect(**given):
-        note = estimator.posterior_summary(target="means", groups=groups, **given).attrs["note"]
+        note = estimator.posterior(method="sandwich", groups=groups, **given).summary("means").attrs["note"]
         found = float(note.split("design effect ")[1].split(",")[0])
         assert note.startswith("Sandwich by 80 groups: ") and f"about {np.sqrt(found):.1f} times" in note
         return found
@@ -364,17 +368,17 @@ def test_the_note_says_how_many_groups_and_what_is_doubtful():
     assert effect(strata_sizes=80) == 0.0
     by_cluster = groups < 53  # Groups of one cluster are alike.
     assert effect(strata=by_cluster) < 0.9 * effect()
-    few = estimator.posterior_summary(target="means", groups=groups // 8).attrs["note"]
+    few = estimator.posterior(method="sandwich", groups=groups // 8).summary("means").attrs["note"]
     assert "With few groups (fewer than 50) intervals are too short" in few
     uneven = np.minimum(groups, 55)  # one of 75 rows
-    uneven = estimator.posterior_summary(target="means", groups=uneven).attrs["note"]
+    uneven = estimator.posterior(method="sandwich", groups=uneven).summary("means").attrs["note"]
     assert "With few groups (worth 9 of equal size, fewer than 50)" in uneven
     separate = np.where(np.arange(len(X)) < 200, np.arange(len(X)) // 3, 70 + np.arange(len(X)) % 4)
     far = mixture(MODELS[0]).fit(np.concatenate([X[:200], X[200:] + 50.0]))
-    note = far.posterior_summary(target="means", groups=separate).attrs["note"]
+    note = far.posterior(method="sandwich", groups=separate).summary("means").attrs["note"]
     assert "are worth those of 4 groups of equal size: its intervals are too short" in note
-    alone = estimator.posterior_summary(target="means", method="sandwich")
-    expected = np.diag(estimator.get_posterior_covariance(target="means", method="sandwich"))
+    alone = estimator.posterior(method="sandwich").summary("means")
+    expected = np.diag(estimator.posterior(method="sandwich").covariance("means"))
     np.testing.assert_allclose(alone["sd"], np.sqrt(expected), rtol=1e-12)
     np.testing.assert_allclose(alone["upper"], alone["mean"] + norm.ppf(0.975) * alone["sd"], rtol=1e-12)
     assert "independent rows" in alone.attrs["note"]
@@ -384,11 +388,11 @@ def test_the_design_effect_of_unequal_weights_does_not_depend_on_where_rows_are(
     rng = np.random.default_rng(1)
     rows, weights = rng.standard_t(3, size=(60, 2)), rng.integers(1, 9, 60).astype(float)
     estimator = LRVBGaussianMixture().fit(rows, sample_weight=weights)
-    asked = {"target": "means", "groups": np.arange(60)}
-    expected = estimator.posterior_summary(X=rows, sample_weight=weights, **asked)
-    found = estimator.posterior_summary(X=[(rows[:20], weights[:20]), (rows[20:], weights[20:])], **asked)
-    assert found.attrs["note"] == expected.attrs["note"]
-    alone = LRVBGaussianMixture().fit(rows).posterior_summary(target="log_weights", method="sandwich")
+    asked = {"method": "sandwich", "groups": np.arange(60)}
+    expected = estimator.posterior(rows, sample_weight=weights, **asked)
+    found = estimator.posterior([(rows[:20], weights[:20]), (rows[20:], weights[20:])], **asked)
+    assert found.note == expected.note == expected.summary("means").attrs["note"]
+    alone = LRVBGaussianMixture().fit(rows).posterior(method="sandwich").summary("log_weights")
     assert alone["sd"].iloc[0] < 1e-6  # The weight of a single component is certain.
 
 
@@ -397,9 +401,8 @@ def test_components_without_rows_are_named():
     assert surplus.n_occupied_ == 2
     (empty,) = np.flatnonzero(surplus.weights_ * len(X) < 0.5)
     for method in ("sandwich", "bootstrap"):
-        asked = {"target": "means", "groups": NAMES, "method": method, "n_draws": 3, "random_state": 0}
-        asked["min_count"] = 0
-        summary = surplus.posterior_summary(**asked)
+        posterior = surplus.posterior(groups=NAMES, method=method, n_draws=3)
+        summary = posterior.summary("means", min_count=0)
         assert f" Components without rows: {empty}. Their estimates are the prior's" in summary.attrs["note"]
         own = summary.filter(regex=rf"^mean\[{empty},", axis=0)
         np.testing.assert_allclose(own["mean"], surplus.mean_prior_, atol=0.1)
@@ -408,11 +411,12 @@ def test_components_without_rows_are_named():
 
 @pytest.mark.slow
 def test_intervals_by_groups_stand_beside_those_of_the_posterior():
-    display = PosteriorIntervalDisplay.from_estimator(
-        fitted(MODELS[0]), X, methods=("lrvb", "auto", "bootstrap"), groups=NAMES, n_draws=20, random_state=0
-    )
+    ask = fitted(MODELS[0]).posterior
+    posteriors = [ask(method="lrvb")]
+    posteriors += [ask(method=method, groups=NAMES, n_draws=20) for method in ("sandwich", "bootstrap")]
+    display = PosteriorIntervalDisplay.from_estimator(fitted(MODELS[0]), posteriors)
     assert list(display.lower) == ["lrvb", "sandwich", "bootstrap"]
-    expected = fitted(MODELS[0]).posterior_summary(target="means", groups=NAMES)
+    expected = fitted(MODELS[0]).posterior(method="sandwich", groups=NAMES).summary("means")
     np.testing.assert_allclose(display.upper["sandwich"], expected.loc[display.names, "upper"], rtol=1e-12)
     assert "Sandwich by 48 groups" in display.note and "Bootstrap: 20 refits" in display.note
 
@@ -427,12 +431,12 @@ def test_the_bootstrap_agrees_with_the_sandwich():
     rows = rng.normal(size=(600, 2)) + 0.5 * rng.normal(size=(150, 2))[groups]
     rows += np.outer(rng.integers(0, 2, 150)[groups], [5.0, 0.0])
     estimator = mixture(MODELS[0]).fit(rows)
-    sandwich = estimator.posterior_summary(target=["weights", "means"], groups=groups)
-    asked = {"target": ["weights", "means"], "groups": groups, "n_draws": 80, "random_state": 0}
-    bootstrap = estimator.posterior_summary(method="bootstrap", **asked)
+    sandwich = estimator.posterior(method="sandwich", groups=groups).summary(["weights", "means"])
+    resampled = estimator.posterior(method="bootstrap", groups=groups, n_draws=80, random_state=0)
+    bootstrap = resampled.summary(["weights", "means"])
     np.testing.assert_allclose(bootstrap["sd"], sandwich["sd"], rtol=0.2)
     assert bootstrap.attrs["note"] == "Bootstrap: 80 refits to resamples of 150 groups."
-    again = estimator.get_posterior_covariance(method="bootstrap", **asked)
+    again = resampled.covariance(["weights", "means"])
     np.testing.assert_allclose(np.sqrt(np.diag(again)), bootstrap["sd"], rtol=1e-10)
 
 
@@ -440,18 +444,17 @@ def test_the_bootstrap_agrees_with_the_sandwich():
 def test_draws_of_the_bootstrap_are_refits(covariance_type):
     model = {"covariance_type": covariance_type}
     estimator = fitted(model)
-    draws = estimator.sample_posterior(n_draws=5, random_state=0, method="bootstrap", groups=NAMES)
+    posterior = estimator.posterior(n_draws=5, random_state=0, method="bootstrap", groups=NAMES)
+    draws = posterior.sample(5)
     assert {name: values.shape for name, values in draws.items()} == {
         name: (5, *np.shape(getattr(estimator, f"{name}_"))) for name in draws
     }
-    covariance = estimator.get_posterior_covariance(
-        target=["weights", "means"], method="bootstrap", n_draws=5, random_state=0, groups=NAMES
-    )
+    covariance = posterior.covariance(["weights", "means"])
     flat = np.hstack([draws["weights"], draws["means"].reshape(5, -1)])
     np.testing.assert_allclose(covariance, np.cov(flat.T), rtol=1e-7, atol=1e-12)
     sizes = pd.Series(STRATA).groupby(NAMES).first().value_counts().to_dict()
     sampled = {"groups": NAMES, "strata": STRATA, "strata_sizes": sizes}  # All are here: nothing varies.
-    same = estimator.sample_posterior(n_draws=2, random_state=0, method="bootstrap", **sampled)
+    same = estimator.posterior(n_draws=2, random_state=0, method="bootstrap", **sampled).sample(2)
     for name, values in same.items():
         expected = np.broadcast_to(getattr(estimator, f"{name}_"), values.shape)
         np.testing.assert_allclose(values, expected, rtol=1e-5, atol=1e-8)
@@ -462,10 +465,10 @@ def test_resamples_have_the_variance_of_independent_groups():
     groups = np.arange(120) // 2
     strata = groups // 3  # Few in each, as then the factors of resamples are large.
     estimator = LRVBGaussianMixture(prior="flat", tol=1e-9).fit(rows)
-    asked = {"target": "means", "groups": groups, "strata": strata}
+    asked = {"groups": groups, "strata": strata}
     asked["strata_sizes"] = {stratum: 4 + stratum % 3 for stratum in range(20)}
-    expected = estimator.get_posterior_covariance(**asked)
-    found = estimator.get_posterior_covariance(**asked, method="bootstrap", n_draws=300, random_state=0)
+    expected = estimator.posterior(method="sandwich", **asked).covariance("means")
+    found = estimator.posterior(**asked, method="bootstrap", n_draws=300, random_state=0).covariance("means")
     np.testing.assert_allclose(found, expected, rtol=0.25)
 
 
@@ -475,14 +478,14 @@ def test_resamples_that_lose_a_component_are_left_out():
     groups = np.concatenate([np.arange(60) // 3, 20 + np.arange(6) // 3])
     r = np.eye(2)[(np.arange(66) >= 60).astype(int)]
     estimator = mixture({"prior": "flat"}, init_params=r).fit(rows)
-    note = estimator.posterior_summary(
-        target="means", method="bootstrap", groups=groups, n_draws=40, random_state=0
-    ).attrs["note"]
-    n_refits = int(note.split()[1])
+    posterior = estimator.posterior(method="bootstrap", groups=groups, n_draws=40)
+    n_refits = int(posterior.note.split()[1])
     assert 0 < n_refits < 40
-    assert f"{40 - n_refits} other refits did not converge, or lost a component" in note
+    assert f"{40 - n_refits} other refits did not converge, or lost a component" in posterior.note
     with pytest.warns(UserWarning, match="other refits did not converge, or lost a component"):
-        draws = estimator.sample_posterior(n_draws=40, random_state=0, method="bootstrap", groups=groups)
+        draws = posterior.sample(40)
+    with pytest.raises(ValueError, match="40 resamples have no 41 draws"):
+        posterior.sample(41)
     assert draws["weights"].shape == (n_refits, 2)
 
 
@@ -529,19 +532,19 @@ def test_resamples_that_lose_a_component_are_left_out():
 )
 def test_bad_groups_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
-        fitted(MODELS[0]).get_posterior_covariance(target="means", **given)
+        fitted(MODELS[0]).posterior(**given).covariance("means")
 
 
 def test_other_bad_requests():
     estimator = fitted(MODELS[0])
     with pytest.raises(ValueError, match="pass X"):
-        pickle.loads(pickle.dumps(estimator)).posterior_summary(groups=NAMES)
+        pickle.loads(pickle.dumps(estimator)).posterior(method="sandwich", groups=NAMES).summary()
     with pytest.raises(ValueError, match="groups and sample_weight go with perturb='weight'"):
         estimator.influence(X, groups=NAMES)
     with pytest.raises(ValueError, match="sample_weight goes with groups"):
         estimator.leverage(X, sample_weight=np.ones(240))
     with pytest.raises(ValueError, match=r"groups=range\(len\(X\)\) says so"):
-        estimator.sample_posterior(method="sandwich")
+        estimator.posterior(method="sandwich").sample()
     lonely = np.where(np.arange(240) < 200, np.arange(240) // 5, 99)
     rows = np.concatenate([X[:200], X[200:] + 50.0])
     separate = mixture(MODELS[0]).fit(rows)
@@ -549,15 +552,15 @@ def test_other_bad_requests():
         with pytest.raises(
             ValueError, match=r"Component [01] has 40 expected rows, of which all but .* group 99"
         ):
-            separate.posterior_summary(groups=lonely, method=method)
+            separate.posterior(groups=lonely, method=method).summary()
     assert np.isfinite(separate.leverage(rows, groups=lonely)).all()
     with pytest.raises(ValueError, match=r"leave 2 degree\(s\) of freedom"):
-        estimator.sample_posterior(n_draws=5, groups=np.arange(240) % 3)
+        estimator.posterior(method="sandwich", groups=np.arange(240) % 3).sample(5)
     weighted = mixture(MODELS[0]).fit(X, sample_weight=np.arange(240) > 9)
     with pytest.raises(
         ValueError, match=r"has 240 labels, but X has 230 rows\. .* If X was left out, pass it"
     ):
-        weighted.posterior_summary(groups=NAMES)
+        weighted.posterior(method="sandwich", groups=NAMES).summary()
 
 
 @pytest.mark.slow
@@ -578,7 +581,7 @@ def test_labels_on_dask():
         return chunk
 
     once = da.from_array(labels.to_numpy(), chunks=80).map_blocks(read, dtype=int, meta=np.empty(0, int))
-    estimator.sample_posterior(n_draws=3, random_state=0, method="bootstrap", X=rows, groups=once)
+    estimator.posterior(rows, n_draws=3, random_state=0, method="bootstrap", groups=once).sample(3)
     assert n_read == 2 * [80, 80, 80]
     mixed = labels.where(labels.index < 80, labels.astype(str))  # words in all chunks but one
     with pytest.raises(ValueError, match="groups has labels of several types"):

@@ -105,7 +105,7 @@ def test_spread_of_responsibilities_is_what_the_delta_method_says(model):
         jacobian = np.diag(r) - np.outer(r, r)
         expected = np.sqrt(np.diag(jacobian @ own.T @ inverse @ own @ jacobian))
         np.testing.assert_allclose(
-            estimator.predict_proba([row], return_std=True, method="lrvb")[1][0], expected, rtol=1e-7
+            estimator.posterior(method="lrvb").predict_proba([row])[1][0], expected, rtol=1e-7
         )
 
 
@@ -163,7 +163,7 @@ def test_all_ways_give_what_the_definition_says(model, solver, monkeypatch):
 @catalogue
 def test_a_scores_spread_is_the_root_of_its_leverage(model):
     estimator = fitted(model)
-    scores, deviations = estimator.score_samples(X, return_std=True, method="lrvb")
+    scores, deviations = estimator.posterior(method="lrvb").score_samples(X)
     np.testing.assert_array_equal(scores, estimator.score_samples(X))
     np.testing.assert_allclose(deviations**2, estimator.leverage(X), rtol=1e-12)
 
@@ -193,8 +193,8 @@ def test_spreads_are_those_of_the_density_under_the_posterior_of_the_parameters(
     expected = np.sqrt(np.einsum("gd,de,ge->g", jacobian, covariance, jacobian))
     found = np.concatenate(
         [
-            estimator.score_samples(here, return_std=True, method="lrvb")[1],
-            estimator.predict_proba(here, return_std=True, method="lrvb")[1].ravel(),
+            estimator.posterior(method="lrvb").score_samples(here)[1],
+            estimator.posterior(method="lrvb").predict_proba(here)[1].ravel(),
         ]
     )
     np.testing.assert_allclose(found, expected, rtol=2e-3, atol=1e-8)
@@ -204,7 +204,7 @@ def test_spreads_are_those_of_the_density_under_the_posterior_of_the_parameters(
 def test_spreads_of_probabilities_go_with_probabilities(model):
     estimator = fitted(model)
     far = np.concatenate([X, X * [40.0, 30.0]])
-    probabilities, deviations = estimator.predict_proba(far, return_std=True, method="lrvb")
+    probabilities, deviations = estimator.posterior(method="lrvb").predict_proba(far)
     np.testing.assert_array_equal(probabilities, estimator.predict_proba(far))
     assert deviations.shape == probabilities.shape
     assert np.all(deviations >= 0) and np.all(np.isfinite(deviations))
@@ -216,7 +216,7 @@ def test_spreads_of_probabilities_go_with_probabilities(model):
 
 def test_one_component_knows_its_rows():
     estimator = mixture(MODELS[0], n_components=1).fit(X)
-    probabilities, deviations = estimator.predict_proba(X, return_std=True, method="lrvb")
+    probabilities, deviations = estimator.posterior(method="lrvb").predict_proba(X)
     np.testing.assert_array_equal(probabilities, 1.0)
     np.testing.assert_allclose(deviations, 0.0, atol=1e-12)
 
@@ -244,10 +244,10 @@ def test_results_depend_on_neither_blocks_nor_threads(solver, monkeypatch):
     rows = three_blobs()[::15]
     leverage, spread = (
         estimator.leverage(rows),
-        estimator.predict_proba(rows, return_std=True, method="lrvb")[1],
+        estimator.posterior(method="lrvb").predict_proba(rows)[1],
     )
     set_sizes(monkeypatch, most_rows=17)
     for n_jobs in (1, 2):
         estimator.set_params(n_jobs=n_jobs)
         assert_equal_to_rounding(estimator.leverage(rows), leverage)
-        assert_equal_to_rounding(estimator.predict_proba(rows, return_std=True, method="lrvb")[1], spread)
+        assert_equal_to_rounding(estimator.posterior(method="lrvb").predict_proba(rows)[1], spread)

@@ -52,8 +52,8 @@ def mixed(probabilities, means, variances):
 
 
 def rows_of(mixture, X):
-    table = mixture.posterior_summary(
-        X=X, target=["means", "covariances", "standard_deviations"], method="exact", random_state=0
+    table = mixture.posterior(X, method="exact", random_state=0).summary(
+        ["means", "covariances", "standard_deviations"]
     )
     return table, *(table.loc[name] for name in ("mean[0,x0]", "covariance[0,x0,x0]"))
 
@@ -81,12 +81,10 @@ def test_what_may_lose_its_rows_has_no_variance():
         assert row["sd"] == np.inf and np.isnan(row["ratio"])
         assert row["lower"] < row["median"] < row["upper"] < np.inf
     assert "mean[0,x0] and 2 more have no variance" in table.attrs["note"]
-    entry = mixture.posterior_summary(X, target="mean[0,x0] - weight[0]", method="exact", random_state=0)
+    entry = mixture.posterior(X, method="exact", random_state=0).summary("mean[0,x0] - weight[0]")
     assert np.isinf(entry["sd"].item()) and np.isnan(entry["mean"].item())
     assert " inf " in repr(table) and "NaN" in repr(table)
-    covariance = mixture.get_posterior_covariance(
-        X, target=["weights", "means"], method="exact", random_state=0
-    )
+    covariance = mixture.posterior(X, method="exact", random_state=0).covariance(["weights", "means"])
     assert covariance[2, 2] == np.inf and np.isnan(covariance[2, :2]).all()
     assert np.isfinite(covariance[:2, :2]).all()
 
@@ -108,7 +106,7 @@ def test_what_cannot_lose_its_rows_but_in_theory_keeps_its_numbers():
 def test_by_linear_response_the_rows_under_q_decide(covariance_type):
     X = np.random.default_rng(0).normal(size=(40, 2))
     mixture = LRVBGaussianMixture(n_components=3, covariance_type=covariance_type, random_state=0).fit(X)
-    table = mixture.posterior_summary(target="means", method="lrvb", min_count=0)
+    table = mixture.posterior(method="lrvb").summary("means", min_count=0)
     freedom = np.resize(mixture.degrees_of_freedom_, 3)
     block = TYPES[covariance_type].block_size(2)
     has_variance = np.repeat(freedom > block + 1, 2)
@@ -123,17 +121,17 @@ def test_by_linear_response_the_rows_under_q_decide(covariance_type):
 def test_a_class_that_may_be_empty_has_no_variance():
     X = np.random.default_rng(0).normal(size=(12, 2))
     classes = LRVBLatentClassMixture(n_components=2, random_state=0).fit(X)
-    table = classes.posterior_summary(X, method="exact", random_state=0, min_count=0)
+    table = classes.posterior(X, method="exact", random_state=0).summary(min_count=0)
     of_numbers = table.index.str.startswith(("mean", "sd"))
     assert np.isinf(table["sd"][of_numbers]).any()
     assert np.isfinite(table["sd"][~of_numbers]).all()
     assert np.isfinite(table["median"]).all() and np.isfinite(table[["lower", "upper"]]).all(axis=None)
     certain = LRVBLatentClassMixture(n_components=2, degrees_of_freedom_prior=3.0, random_state=0).fit(X)
-    assert "median" not in certain.posterior_summary(X, method="exact", random_state=0, min_count=0)
+    assert "median" not in certain.posterior(X, method="exact", random_state=0).summary(min_count=0)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_variance_of_three_rows_is_infinite_whatever_the_round_off(seed):
     X = np.random.default_rng(seed).normal(size=(3, 2))  # Two columns need more than three rows.
-    table = LRVBGaussianMixture().fit(X).posterior_summary(target="covariances", method="lrvb")
+    table = LRVBGaussianMixture().fit(X).posterior(method="lrvb").summary("covariances")
     assert np.isinf(table["sd"]).all()

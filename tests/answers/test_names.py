@@ -26,15 +26,15 @@ def test_names_of_classes_are_unique(name):
     X = pd.DataFrame({column: pd.Series(values, dtype=object) for column, values in TABLES[name].items()})
     X = X.infer_objects()
     fit = LRVBLatentClassMixture(2, random_state=0, n_init=2).fit(X)
-    summary = fit.posterior_summary(method="lrvb")
+    summary = fit.posterior(method="lrvb").summary()
     assert summary.index.is_unique and len(set(fit.posterior_names_)) == len(fit.posterior_names_)
     entry = summary.index[-1]
     decided = fit.deciding_rows(X, conclusion=entry, threshold=0.4)
     np.testing.assert_allclose(decided.value, summary.loc[entry, "mean"], rtol=1e-12)
-    draws = fit.sample_posterior(n_draws=3, random_state=0)
+    draws = fit.posterior(random_state=0).sample(3)
     assert len(draws) == 1 + X.shape[1]
     require_arviz()
-    data = fit.to_arviz(n_draws=3, random_state=0)
+    data = fit.posterior(random_state=0).to_arviz(3)
     assert set(data.posterior.data_vars) == set(draws)
     assert all(data.posterior[axis].to_index().is_unique for axis in data.posterior.coords)
 

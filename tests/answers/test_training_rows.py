@@ -47,7 +47,7 @@ def test_untouched_rows_with_more_columns_than_rows(covariance_type):
 def test_untouched_rows_in_another_order_or_form(covariance_type):
     X = nearly_dependent()
     estimator = mixture({"covariance_type": covariance_type, "reg_covar": 0.0}).fit(X)
-    means_std = np.sqrt(np.diag(estimator.get_posterior_covariance(target="means", X=X, method="lrvb")))
+    means_std = np.sqrt(np.diag(estimator.posterior(X, method="lrvb").covariance("means")))
     twice = {"X": np.concatenate([X, X]), "sample_weight": np.full(120, 0.5)}
     forms = [{"X": X[::-1]}, {"X": [X[:7], X[7:]]}, {"X": da.from_array(X, chunks=(25, 4))}, twice]
     for form in forms:
@@ -129,7 +129,7 @@ def test_a_singular_fit_with_missing_values_is_told_that_it_has_not_converged(co
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            estimator.get_posterior_covariance(target="means", X=X, method="lrvb")
+            estimator.posterior(X, method="lrvb").covariance("means")
             (told,) = [str(warning.message) for warning in caught]
         except ValueError as error:
             told = str(error)

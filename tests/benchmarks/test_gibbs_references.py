@@ -79,7 +79,7 @@ def test_errors_over_the_papers_simulations_cancel_and_those_of_mean_field_do_no
     for name in names:
         reference, mixture = _compared(name)
         for method, found in ratios.items():
-            variances = np.diag(mixture.get_posterior_covariance(method=method))
+            variances = np.diag(mixture.posterior(method=method).covariance())
             found.append(np.sqrt(variances) / reference.sd)
     mean = {method: np.mean(found, axis=0) for method, found in ratios.items()}
     error = np.mean([_chain_error(STORED[name]) for name in names], axis=0) / np.sqrt(len(names))
@@ -225,7 +225,7 @@ def test_the_sampler_has_the_posterior_of_ours_under_a_prior_that_matters():
 def test_exact_posteriors_are_those_of_long_chains(name, tolerance):
     # by another program, also where linear response is off by what SKEWNESS allows
     reference, mixture = _compared(name, "joint")
-    summary = mixture.posterior_summary(target="all", method="exact", random_state=0)
+    summary = mixture.posterior(method="exact", random_state=0).summary("all")
     error = np.sqrt(1 / (2 * 200) + _chain_error(reference) ** 2)
     assert np.all(np.abs(summary["sd"] / reference.sd - 1) < 3 * error + tolerance)
     of_means = np.sqrt(1 / 200 + 1 / np.array(reference.effective_sizes))

@@ -86,7 +86,7 @@ def published():
         kind, place = name.split("[")
         names.append(f"{kinds[kind]}[{1 - int(place[0])}{place[1:].replace('x', '')}")
     mean, sd = mixture.posterior_mean_[::-1], mixture.posterior_std_[::-1]
-    mean_field = np.sqrt(np.diag(mixture.get_posterior_covariance(method="mean_field")))[::-1]
+    mean_field = np.sqrt(np.diag(mixture.posterior(method="mean_field").covariance()))[::-1]
     columns = {
         "params": np.array(names),
         "mfvb_mean": mean,

@@ -81,7 +81,7 @@ def test_nuts_starts_at_the_optimum_in_units_of_mean_field_sds():
     ):
         np.testing.assert_allclose(found[0], expected, rtol=1e-12)
     draws = np.array([posterior.constrained(v) for v in np.random.default_rng(0).normal(size=(4000, 11))])
-    mean_field = np.sqrt(np.diag(optimum.get_posterior_covariance(method="mean_field")))
+    mean_field = np.sqrt(np.diag(optimum.posterior(method="mean_field").covariance()))
     np.testing.assert_allclose(draws.std(axis=0), mean_field, rtol=0.1)
 
 

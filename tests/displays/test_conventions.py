@@ -40,6 +40,7 @@ SEVERAL_PANELS = {
     ModelChoiceDisplay: {"n_components": [1, 2], "criteria": ["second_order", "leave_one_out"]},
     PosteriorIntervalDisplay: {},
 }
+OF_POSTERIORS = PosteriorIntervalDisplay, PosteriorStdDisplay  # These take no rows.
 each_display = pytest.mark.parametrize("display", ONE_PANEL)
 each_display_of_panels = pytest.mark.parametrize("display", SEVERAL_PANELS)
 each_display_of_a_fit = pytest.mark.parametrize(
@@ -47,6 +48,10 @@ each_display_of_a_fit = pytest.mark.parametrize(
 )
 each_covariance_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 X = overlapping()
+
+
+def draw(display, estimator, rows, **options):
+    return display.from_estimator(estimator, *[rows] * (display not in OF_POSTERIORS), **options)
 
 
 def of_type(covariance_type):
@@ -75,20 +80,20 @@ def of_dollars():
 def test_without_matplotlib_the_error_says_so(display, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=rf"{display.__name__}\.from_estimator requires matplotlib"):
-        display.from_estimator(of_type("full"), X)
+        draw(display, of_type("full"), X)
 
 
 @each_display_of_a_fit
 def test_an_unfitted_mixture_is_refused(display):
     with pytest.raises(NotFittedError):
-        display.from_estimator(LRVBGaussianMixture(), X)
+        draw(display, LRVBGaussianMixture(), X)
 
 
 @pytest.mark.slow
 @each_display
 def test_axes_given_are_drawn_on_and_others_are_new(display):
     ax = plt.figure().subfigures(1, 2)[0].subplots()
-    given = display.from_estimator(of_type("full"), X, ax=ax, **ONE_PANEL[display])
+    given = draw(display, of_type("full"), X, ax=ax, **ONE_PANEL[display])
     assert given.ax_ is ax
     assert given.figure_ is ax.figure
     assert ax.has_data()
@@ -104,7 +109,7 @@ def test_axes_given_are_drawn_on_and_others_are_new(display):
 def test_panels_take_the_place_of_the_axes(display):
     left, right = plt.figure(figsize=(12, 6)).subplots(1, 2)
     estimator = of_three_features()
-    drawn = display.from_estimator(estimator, three_blobs(90), ax=right, **SEVERAL_PANELS[display])
+    drawn = draw(display, estimator, three_blobs(90), ax=right, **SEVERAL_PANELS[display])
     assert drawn.ax_ is right
     panels = [panel for panel in drawn.axes_.flat if panel is not None]
     assert len(panels) > 1
@@ -125,7 +130,7 @@ def test_panels_take_the_place_of_the_axes(display):
 @each_display
 @each_covariance_type
 def test_every_covariance_type_is_drawn(display, covariance_type):
-    drawn = display.from_estimator(of_type(covariance_type), X, **ONE_PANEL[display])
+    drawn = draw(display, of_type(covariance_type), X, **ONE_PANEL[display])
     assert drawn.ax_.has_data()
     assert drawn.ax_.get_xlabel()
     assert drawn.ax_.get_ylabel()
@@ -147,12 +152,13 @@ def test_reprs_say_what_is_drawn():
         ),
         "PosteriorIntervalDisplay: 90 % intervals of weights by LRVB and mean field; 1 panel, 2 parameters. "
         "Linear response; posterior_check says how good it is.": (
-            PosteriorIntervalDisplay.from_estimator(
-                estimator, target="weights", interval=0.9, methods=["lrvb", "mean_field"]
-            )
+            estimator.posterior(method="lrvb").plot(target="weights", interval=0.9)
         ),
-        "PosteriorStdDisplay: standard deviations of 2 weights by LRVB, mean field and a reference": (
-            PosteriorStdDisplay.from_estimator(estimator, target="weights", reference=[1.0, 1.0])
+        "PosteriorStdDisplay: standard deviations of 2 weights by LRVB, mean field and a reference. "
+        "Linear response; posterior_check says how good it is.": (
+            PosteriorStdDisplay.from_estimator(
+                estimator, estimator.posterior(method="lrvb"), target="weights", reference=[1.0, 1.0]
+            )
         ),
     }
     for expected, display in reprs.items():
@@ -162,7 +168,7 @@ def test_reprs_say_what_is_drawn():
 @pytest.mark.slow
 @each_display
 def test_a_drawn_display_can_be_pickled_and_drawn_again(display):
-    drawn = display.from_estimator(of_type("full"), X, **ONE_PANEL[display])
+    drawn = draw(display, of_type("full"), X, **ONE_PANEL[display])
     again = pickle.loads(pickle.dumps(drawn)).plot()
     assert repr(again) == repr(drawn)
 
@@ -193,7 +199,7 @@ def test_a_drawn_display_can_be_pickled_and_drawn_again(display):
 )
 def test_options_go_by_matplotlibs_other_names_too(display, short, full):
     by_short, by_full, by_none = (
-        styles(display.from_estimator(of_type("full"), X, **ONE_PANEL[display], **options))
+        styles(draw(display, of_type("full"), X, **ONE_PANEL[display], **options))
         for options in (short, full, {})
     )
     assert by_short == by_full != by_none
@@ -226,10 +232,13 @@ def styles(display):
 def test_columns_of_data_frames_list_features(display, options, listed):
     frame = pd.DataFrame(X, columns=["a", "b"])
     estimator = of_columns()
-    drawn = display.from_estimator(
-        estimator, frame, **{name: listed(v) if isinstance(v, list) else v for name, v in options.items()}
+    drawn = draw(
+        display,
+        estimator,
+        frame,
+        **{name: listed(v) if isinstance(v, list) else v for name, v in options.items()},
     )
-    expected = display.from_estimator(estimator, frame, **options)
+    expected = draw(display, estimator, frame, **options)
     assert repr(drawn) == repr(expected)
     assert drawn.ax_.get_xlabel() == expected.ax_.get_xlabel()
 
@@ -254,7 +263,7 @@ def test_columns_of_data_frames_list_features(display, options, listed):
 )
 def test_names_with_dollar_signs_are_no_formulas(display, options, n_names):
     rows = pd.DataFrame(three_blobs(90), columns=DOLLARS)
-    drawn = display.from_estimator(of_dollars(), rows, **options)
+    drawn = draw(display, of_dollars(), rows, **options)
     drawn.figure_.canvas.draw()  # Here matplotlib would read formulas.
     labels = [text for ax in drawn.figure_.axes for text in (ax.get_xlabel(), ax.get_ylabel())]
     of_names = [label for label in labels if r"\$" in label]

@@ -40,7 +40,8 @@ def drawn_segments(display, method):
     return np.array(found)
 
 
-BOTH = ("lrvb", "mean_field")
+def both(estimator):
+    return [estimator.posterior(method=method) for method in ("lrvb", "mean_field")]
 
 
 @pytest.mark.slow
@@ -48,8 +49,8 @@ BOTH = ("lrvb", "mean_field")
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_ends_are_those_of_the_summary(covariance_type, target):
     estimator = of_type(covariance_type)
-    summary = estimator.posterior_summary(interval=0.8, target=target, method="lrvb")
-    display = PosteriorIntervalDisplay.from_estimator(estimator, target=target, interval=0.8, methods=BOTH)
+    summary = estimator.posterior(method="lrvb").summary(target, interval=0.8)
+    display = PosteriorIntervalDisplay.from_estimator(estimator, both(estimator), target=target, interval=0.8)
     assert sorted(display.names) == sorted(summary.index)
     own = summary.loc[display.names]
     np.testing.assert_array_equal(display.lower["lrvb"], own["lower"])
@@ -67,8 +68,8 @@ def test_the_ends_are_those_of_the_summary(covariance_type, target):
 @pytest.mark.slow
 def test_mean_field_intervals_are_those_of_q():
     estimator = of_type("full")
-    display = PosteriorIntervalDisplay.from_estimator(estimator, target="means", interval=0.5, methods=BOTH)
-    variances = np.diag(estimator.get_posterior_covariance(target="means", method="mean_field"))
+    display = estimator.posterior(method="lrvb").plot(target="means", interval=0.5)
+    variances = np.diag(estimator.posterior(method="mean_field").covariance("means"))
     half = ndtri(0.75) * np.sqrt(variances).reshape(2, 2).T.ravel()  # by feature, then by component
     means = estimator.means_.T.ravel()
     np.testing.assert_allclose(display.lower["mean_field"], means - half, rtol=1e-9)
@@ -82,9 +83,9 @@ def test_there_is_a_panel_for_each_feature_and_a_row_for_each_component():
     estimator = mixture({}, n_components=3).fit(rows)
     display = PosteriorIntervalDisplay.from_estimator(
         estimator,
+        both(estimator),
         components=[2, 0],
         features=["height", 0, "width_of_the_very_long_kind"],
-        methods=BOTH,
     )
     labels = [panel.get_xlabel().replace("\n", "") for panel in display.axes_.flat]
     assert labels == ["height", "length", "width_of_the_very_long_kind"]
@@ -92,7 +93,7 @@ def test_there_is_a_panel_for_each_feature_and_a_row_for_each_component():
     leading = display.axes_[0, 0]
     assert [text.get_text() for text in leading.get_yticklabels()] == ["2", "0"]
     assert leading.get_ylim()[0] > leading.get_ylim()[1]  # from top to bottom
-    summary = estimator.posterior_summary(target="means", method="lrvb")
+    summary = estimator.posterior(method="lrvb").summary("means")
     segments = drawn_segments(display, "lrvb")
     for panel, name in enumerate(labels):
         for row, k in enumerate((2, 0)):
@@ -135,9 +136,7 @@ def test_panels_of_several_targets_name_them():
 @pytest.mark.slow
 def test_panels_have_their_own_scales():
     units = np.array([1e-4, 1e5])
-    display = PosteriorIntervalDisplay.from_estimator(
-        mixture({"reg_covar": 0.0}).fit(X * units), methods=BOTH
-    )
+    display = mixture({"reg_covar": 0.0}).fit(X * units).posterior(method="lrvb").plot()
     for panel, segments in zip(display.axes_.flat, drawn_segments(display, "lrvb"), strict=True):
         extent = segments[:, 1].max() - segments[:, 0].min()
         assert 1.0 < np.ptp(panel.get_xlim()) / extent < 1.5
@@ -148,19 +147,17 @@ def test_empty_components_are_left_out_unless_they_are_named():
     estimator = mixture({}, n_components=5).fit(X)
     holding = [str(k) for k in np.flatnonzero(estimator.weights_ * len(X) > 1.0)]
     assert 2 <= len(holding) < 5
-    empty, asked = min(set("01234") - set(holding)), {"target": "weights", "methods": ["lrvb"]}
-    display = PosteriorIntervalDisplay.from_estimator(estimator, **asked)
-    assert display.components.tolist() == holding
-    every = PosteriorIntervalDisplay.from_estimator(estimator, **asked, min_count=0.0)
-    assert every.components.tolist() == list("01234")
-    named = PosteriorIntervalDisplay.from_estimator(estimator, **asked, components=[int(empty)])
+    empty, draw = min(set("01234") - set(holding)), estimator.posterior(method="lrvb").plot
+    assert draw(target="weights").components.tolist() == holding
+    assert draw(target="weights", min_count=0.0).components.tolist() == list("01234")
+    named = draw(target="weights", components=[int(empty)])
     assert named.components.tolist() == [empty]
 
 
 def test_a_reference_is_drawn_beneath():
     estimator = of_type("full")
     ends = np.array([[-1.0, 1.0], [-2.0, 2.0], [-3.0, 3.0], [-4.0, 4.0]])  # of mean[0,x0], mean[0,x1], ...
-    display = PosteriorIntervalDisplay.from_estimator(estimator, features=[1], reference=ends, methods=BOTH)
+    display = estimator.posterior(method="lrvb").plot(features=[1], reference=ends)
     (drawn,) = drawn_segments(display, "reference")
     np.testing.assert_array_equal(drawn[:, :2], ends[[1, 3]])
     assert np.all(drawn[:, 2] > drawn_segments(display, "mean_field")[0, :, 2])
@@ -169,18 +166,15 @@ def test_a_reference_is_drawn_beneath():
 
 @pytest.mark.slow
 def test_the_training_rows_may_be_passed():
-    estimator = of_type("full")
-    with_rows = PosteriorIntervalDisplay.from_estimator(
-        estimator, X, target=["means", "covariances"], methods=BOTH
-    )
-    without = PosteriorIntervalDisplay.from_estimator(
-        estimator, target=["means", "covariances"], methods=BOTH
+    ask = of_type("full").posterior
+    with_rows, without = (
+        ask(rows, method="lrvb").plot(target=["means", "covariances"]) for rows in (X, None)
     )
     for method in ("lrvb", "mean_field"):
         assert_equal_to_rounding(with_rows.lower[method], without.lower[method])
     for rows, weights in ((X + 1.0, None), (X, np.full(len(X), 2.0))):
         with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
-            PosteriorIntervalDisplay.from_estimator(estimator, rows, sample_weight=weights)
+            ask(rows, sample_weight=weights)
 
 
 @pytest.mark.slow
@@ -188,7 +182,7 @@ def test_mean_field_alone_needs_no_strict_optimum():
     estimator = mixture(COINCIDENT).fit(X)
     with pytest.raises(ValueError, match="no strict local optimum"):
         PosteriorIntervalDisplay.from_estimator(estimator)
-    display = PosteriorIntervalDisplay.from_estimator(estimator, methods=["mean_field"])
+    display = estimator.posterior(method="mean_field").plot()
     assert list(display.intervals_) == ["mean_field"]
 
 
@@ -234,12 +228,10 @@ def test_options_reach_the_intervals():
     [
         ({"target": "mean"}, "target must be one of log_weights, means"),
         ({"interval": 95}, "interval must be a probability above 0 and below 1, such as 0.95, got 95"),
-        (
-            {"methods": ["hmc"]},
-            "method must be 'auto', 'lrvb', 'exact', 'mean_field', 'sandwich' or 'bootstrap', got 'hmc'",
-        ),
-        ({"methods": "lrvb"}, "methods must list"),
-        ({"methods": ["lrvb", "lrvb"]}, "methods must list"),
+        ({"posterior": "lrvb"}, r"posterior must be what the estimator's posterior\(\) returns, .* got str"),
+        ({"posterior": X}, r"with rows X posterior\(X\), got ndarray"),
+        ({"posterior": []}, "posterior must list one or more"),
+        ({"posterior": [None, None]}, "posteriors by different methods, got "),
         ({"components": [2]}, r"different integers from 0 to 1, got \[2\]"),
         ({"components": 1}, "components must be a list"),
         ({"components": [1, 1]}, "components must be a list of different"),
@@ -253,7 +245,6 @@ def test_options_reach_the_intervals():
             {"reference": np.ones((5, 2))},
             r"of target='means', shape \(4, 2\), got an array of shape \(5, 2\)",
         ),
-        ({"sample_weight": np.ones(240)}, "sample_weight goes with X"),
     ],
 )
 def test_bad_options_are_refused(options, message):
@@ -291,7 +282,7 @@ def test_labels_of_ticks_have_room_in_any_units():
     names = ["concentration of ozone (ppm)", "price in euros", "year"]
     rows = three_blobs(90) * [1e-6, 3e7, 1.0] + [0.0, 0.0, 2000.0]
     estimator = mixture({"reg_covar": 0.0}, n_components=3).fit(pd.DataFrame(rows, columns=names))
-    display = PosteriorIntervalDisplay.from_estimator(estimator, target="all", methods=BOTH)
+    display = estimator.posterior(method="lrvb").plot(target="all")
     display.figure_.canvas.draw()
     assert display.axes_.size >= 10
     for row in display.axes_:
@@ -312,10 +303,9 @@ def test_labels_of_ticks_have_room_in_any_units():
 def test_exact_intervals_are_those_of_the_exact_summary(covariance_type):
     rows = overlapping(400)
     estimator = mixture({"covariance_type": covariance_type}).fit(rows)
-    summary = estimator.posterior_summary(target=["means", "weights"], method="exact", random_state=0)
-    display = PosteriorIntervalDisplay.from_estimator(
-        estimator, rows, target=["means", "weights"], methods=["lrvb", "exact"], random_state=0
-    )
+    summary = estimator.posterior(method="exact", random_state=0).summary(["means", "weights"])
+    posteriors = [estimator.posterior(method=method) for method in ("lrvb", "exact")]
+    display = PosteriorIntervalDisplay.from_estimator(estimator, posteriors, target=["means", "weights"])
     own = summary.loc[display.names]
     np.testing.assert_array_equal(display.lower["exact"], own["lower"])
     np.testing.assert_array_equal(display.upper["exact"], own["upper"])
@@ -331,14 +321,11 @@ def test_exact_intervals_are_those_of_the_exact_summary(covariance_type):
 @pytest.mark.slow
 def test_noise_has_a_row_where_there_are_weights():
     estimator = mixture({}, noise=True).fit(overlapping())
-    display = PosteriorIntervalDisplay.from_estimator(
-        estimator, target=["weights", "means"], methods=["lrvb"]
-    )
+    draw = estimator.posterior(method="lrvb").plot
+    display = draw(target=["weights", "means"])
     assert [text.get_text() for text in display.axes_.flat[0].get_yticklabels()] == ["0", "1", "noise"]
     assert [text.get_text() for text in display.axes_.flat[1].get_yticklabels()] == ["0", "1"]
     place = display.names.tolist().index("weight[noise]")
     assert display.mean["lrvb"][place] == estimator.noise_weight_
-    chosen = PosteriorIntervalDisplay.from_estimator(
-        estimator, target="weights", components=[1], methods=["lrvb"]
-    )
+    chosen = draw(target="weights", components=[1])
     assert chosen.names.tolist() == ["weight[1]"]

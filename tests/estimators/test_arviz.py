@@ -33,10 +33,11 @@ catalogue = pytest.mark.parametrize("model", [*MODELS[::5], WITH_TAILS[0], WITH_
 by_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 
 
-def log_likelihood(estimator, X, **parameters):
+def log_likelihood(estimator, X, n_draws=1000, random_state=0):
     """The log likelihood that ArviZ gets, (n_draws, n_rows)."""
     require_arviz()
-    return estimator.to_arviz(X, method="lrvb", **parameters).log_likelihood["X"].to_numpy()[0]
+    data = estimator.posterior(X, method="lrvb").to_arviz(n_draws, random_state=random_state)
+    return data.log_likelihood["X"].to_numpy()[0]
 
 
 @pytest.mark.parametrize("weights", WEIGHT_PRIORS)
@@ -44,7 +45,7 @@ def test_weights_that_underflow_leave_the_log_likelihood_finite(weights):
     model = {"weight_concentration_prior_type": weights, "weight_concentration_prior": 5e-4}
     X = np.random.default_rng(0).normal(size=(30, 2))
     estimator = mixture(model, 3, init_params=np.repeat(np.eye(1, 3), 30, axis=0)).fit(X)
-    assert estimator.sample_posterior(n_draws=200, random_state=0, method="lrvb")["weights"].min() == 0.0
+    assert estimator.posterior(random_state=0, method="lrvb").sample(200)["weights"].min() == 0.0
     assert np.isfinite(log_likelihood(estimator, X, n_draws=200, random_state=0)).all()
 
 
@@ -70,9 +71,7 @@ def densities(model, draws, X, noise=None):
 def test_log_likelihoods_are_scipys(model):
     estimator, X = fitted(model), overlapping()
     noise = estimator.noise_log_density_ if "noise" in model else None
-    expected = densities(
-        model, estimator.sample_posterior(n_draws=4, random_state=1, method="lrvb"), X, noise
-    )
+    expected = densities(model, estimator.posterior(random_state=1, method="lrvb").sample(4), X, noise)
     values = log_likelihood(estimator, X, n_draws=4, random_state=1)
     np.testing.assert_allclose(values, expected, rtol=1e-10, atol=1e-10)
 
@@ -118,8 +117,8 @@ def test_groups_hold_the_draws_by_name(covariance_type):
     require_arviz()
     X = pd.DataFrame(overlapping(), columns=["height", "width"])
     estimator = LRVBGaussianMixture(n_components=2, covariance_type=covariance_type, random_state=0).fit(X)
-    draws = estimator.sample_posterior(n_draws=6, random_state=3, method="lrvb")
-    data = estimator.to_arviz(X, n_draws=6, random_state=3, method="lrvb")
+    draws = estimator.posterior(random_state=3, method="lrvb").sample(6)
+    data = estimator.posterior(X, random_state=3, method="lrvb").to_arviz(6)
     posterior = data.posterior
     assert dict(posterior.sizes)["chain"] == 1
     for name, values in draws.items():
@@ -136,15 +135,15 @@ def test_groups_hold_the_draws_by_name(covariance_type):
     assert posterior.attrs["inference_library"] == "sklearn-lrvb"
     groups = [group.strip("/") for group in getattr(data, "children", None) or data.groups()]
     assert groups == ["posterior", "log_likelihood", "observed_data"]
-    assert not hasattr(estimator.to_arviz(n_draws=2, method="lrvb"), "log_likelihood")
+    assert not hasattr(estimator.posterior(method="lrvb").to_arviz(2), "log_likelihood")
 
 
 @pytest.mark.parametrize("tails", [4.0, "student", "student_by_component"])
 def test_heavy_tails_have_scales_and_degrees_of_freedom(tails):
     require_arviz()
     estimator = mixture({"tails": tails}).fit(overlapping())
-    draws = estimator.sample_posterior(n_draws=6, random_state=3, method="lrvb")
-    posterior = estimator.to_arviz(n_draws=6, random_state=3, method="lrvb").posterior
+    draws = estimator.posterior(random_state=3, method="lrvb").sample(6)
+    posterior = estimator.posterior(random_state=3, method="lrvb").to_arviz(6).posterior
     assert posterior["scales"].dims == ("chain", "draw", "component", "feature", "other_feature")
     assert ("tails" in posterior) == (tails != 4.0)
     if tails != 4.0:
@@ -158,10 +157,8 @@ def test_a_row_of_weight_two_is_the_row_twice():
     require_arviz()
     X, weights = overlapping(60), np.resize([1.0, 2.0, 0.0, 0.5], 60)
     estimator = mixture({}).fit(X, sample_weight=weights)
-    data = estimator.to_arviz(X, sample_weight=weights, n_draws=5, random_state=0, method="lrvb")
-    expected = (
-        densities({}, estimator.sample_posterior(n_draws=5, random_state=0, method="lrvb"), X) * weights
-    )
+    data = estimator.posterior(X, sample_weight=weights, random_state=0, method="lrvb").to_arviz(5)
+    expected = densities({}, estimator.posterior(random_state=0, method="lrvb").sample(5), X) * weights
     kept = weights > 0
     np.testing.assert_array_equal(data.log_likelihood["row"], np.flatnonzero(kept))
     np.testing.assert_allclose(data.log_likelihood["X"].to_numpy()[0], expected[:, kept], atol=1e-4)
@@ -175,7 +172,7 @@ def test_components_without_rows_count_by_their_weight(covariance_type):
     model, X = {"covariance_type": covariance_type, "reg_covar": 0.0}, overlapping(100)
     estimator = mixture(model, n_components=5).fit(X)
     assert estimator.n_occupied_ < 5
-    expected = densities(model, estimator.sample_posterior(n_draws=20, random_state=0, method="lrvb"), X)
+    expected = densities(model, estimator.posterior(random_state=0, method="lrvb").sample(20), X)
     values = log_likelihood(estimator, X, n_draws=20, random_state=0)
     np.testing.assert_allclose(values, expected, rtol=1e-7, atol=1e-7)
 
@@ -241,7 +238,7 @@ def test_loo_of_arviz_takes_what_it_is_given():
     except ImportError:
         loo = pytest.importorskip("arviz").loo
     X = three_blobs(300)
-    data = mixture({}, n_components=3).fit(X).to_arviz(X, random_state=0, method="lrvb")
+    data = mixture({}, n_components=3).fit(X).posterior(X, random_state=0, method="lrvb").to_arviz()
     result = loo(data, pointwise=True)
     by_row = result.elpd_i if hasattr(result, "elpd_i") else result.loo_i
     assert np.max(result.pareto_k) < 0.7
@@ -253,37 +250,37 @@ def test_bad_requests_are_refused():
     estimator, X = fitted(MODELS[0]), overlapping()
     for n_draws in (0, -1, 2.5, "10"):
         with pytest.raises(ValueError, match="Invalid value for 'n_draws'"):
-            estimator.to_arviz(n_draws=n_draws, method="lrvb")
+            estimator.posterior(method="lrvb").to_arviz(n_draws)
     with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
-        estimator.to_arviz(X[:-1], method="lrvb")
+        estimator.posterior(X[:-1], method="lrvb").to_arviz()
     with pytest.raises(ValueError, match="sample_weight goes with X"):
-        estimator.to_arviz(sample_weight=np.ones(len(X)), method="lrvb")
+        estimator.posterior(sample_weight=np.ones(len(X)), method="lrvb").to_arviz()
     with pytest.raises(NotFittedError):
-        LRVBGaussianMixture().to_arviz(method="lrvb")
+        LRVBGaussianMixture().posterior(method="lrvb").to_arviz()
     changed = copy.deepcopy(estimator)
     changed.means_ = changed.means_ + 1.0
     with pytest.raises(NotFittedError, match=r"Changed since the fit: means_\."):
-        changed.to_arviz(method="lrvb")
+        changed.posterior(method="lrvb").to_arviz()
     message = r"240 rows under 10000000 draws takes 17.9 GiB; .* \(a\) Ask for fewer draws: n_draws=2236962\."
     with pytest.raises(MemoryError, match=message):
-        estimator.to_arviz(X, n_draws=10_000_000, method="lrvb")
+        estimator.posterior(X, method="lrvb").to_arviz(10_000_000)
 
 
 def test_without_arviz_it_says_how_to_get_it(monkeypatch):
     for name in ("arviz_base", "arviz"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError, match=r'pip install "sklearn-lrvb\[arviz\]"'):
-        fitted(MODELS[0]).to_arviz(method="lrvb")
+        fitted(MODELS[0]).posterior(method="lrvb").to_arviz()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["sandwich", "bootstrap"])
-def test_draws_by_groups_are_those_of_sample_posterior(method):
+def test_draws_by_groups_are_those_of_the_posterior(method):
     require_arviz()
     X, groups = overlapping(), np.arange(240) // 5
     estimator = fitted(MODELS[0])
-    given = {"n_draws": 20, "random_state": 0, "method": method, "groups": groups}
-    data, draws = estimator.to_arviz(X, **given), estimator.sample_posterior(X=X, **given)
+    posterior = estimator.posterior(X, n_draws=20, method=method, groups=groups)
+    data, draws = posterior.to_arviz(20), posterior.sample(20)
     for name, values in draws.items():
         np.testing.assert_array_equal(data.posterior[name].to_numpy()[0], values)
     assert np.isfinite(data.log_likelihood["X"].to_numpy()).all()
@@ -293,8 +290,8 @@ def test_weights_have_noise_as_their_last_label():
     require_arviz()
     X = np.concatenate([overlapping(), [[15.0, -9.0], [-20.0, 4.0]]])
     estimator = mixture({"noise": True}).fit(X)
-    data = estimator.to_arviz(X, n_draws=200, random_state=0, method="lrvb")
-    draws = estimator.sample_posterior(n_draws=200, random_state=0, method="lrvb")
+    data = estimator.posterior(X, random_state=0, method="lrvb").to_arviz(200)
+    draws = estimator.posterior(random_state=0, method="lrvb").sample(200)
     weights = data.posterior["weights"]
     assert weights.dims == ("chain", "draw", "label")
     assert weights.label.to_numpy().tolist() == ["0", "1", "noise"]

@@ -246,15 +246,13 @@ QUESTIONS = {
     "score_samples": lambda estimator: estimator.score_samples(overlapping(), return_std=True)[1],
     "predict_proba": lambda estimator: estimator.predict_proba(overlapping(), return_std=True)[1],
     "influence": lambda estimator: estimator.influence(overlapping()),
-    "sample_posterior": lambda estimator: estimator.sample_posterior(
-        n_draws=300, random_state=0, method="lrvb"
-    )["means"],
+    "sample": lambda estimator: estimator.posterior(random_state=0, method="lrvb").sample(300)["means"],
     "posterior_check": lambda estimator: (
         estimator.posterior_check(overlapping(), sample_weight=None, n_draws=200, random_state=0).log_evidence
     ),
-    "bootstrap": lambda estimator: estimator.get_posterior_covariance(
-        target="means", method="bootstrap", n_draws=4, random_state=0, groups=np.arange(240) // 5
-    ),
+    "bootstrap": lambda estimator: estimator.posterior(
+        method="bootstrap", n_draws=4, random_state=0, groups=np.arange(240) // 5
+    ).covariance("means"),
     "deciding_rows": lambda estimator: (
         estimator.deciding_rows(
             overlapping(), conclusion="weight[0]", threshold=estimator.weights_[0] - 0.02

@@ -51,7 +51,7 @@ def test_attributes_of_an_undefined_covariance_are_missing():
     assert_missing(estimator, COMPUTED, IndefiniteInformationError, "no strict local optimum.*raise max_iter")
     # A method is there, and raises an error that is no AttributeError.
     with pytest.raises(IndefiniteInformationError) as caught:
-        estimator.get_posterior_covariance(method="lrvb")
+        estimator.posterior(method="lrvb").covariance()
     assert not isinstance(caught.value, AttributeError)
 
 

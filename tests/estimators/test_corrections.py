@@ -47,17 +47,20 @@ def shared(covariance_type):
 @by_type
 def test_draws_have_the_shapes_and_ranges_of_parameters(covariance_type):
     estimator = shared(covariance_type)
-    draws = estimator.sample_posterior(n_draws=30, random_state=0, method="exact", X=waits())
+    posterior = estimator.posterior(waits(), random_state=0, method="exact")
+    draws = posterior.sample(30)
     assert list(draws) == ["weights", "means", "precisions", "covariances"]
     for target, values in draws.items():
         assert values.shape == (30, *getattr(estimator, f"{target}_").shape)
     np.testing.assert_allclose(draws["weights"].sum(axis=1), 1)
     if TYPES[covariance_type].is_matrix:
         assert np.all(np.linalg.eigvalsh(draws["precisions"]) > 0)
-    again = estimator.sample_posterior(n_draws=30, random_state=0, method="exact", X=waits())
-    others = estimator.sample_posterior(n_draws=30, random_state=1, method="exact", X=waits())
+    again = estimator.posterior(waits(), random_state=0, method="exact").sample(30)
+    others = estimator.posterior(waits(), random_state=1, method="exact").sample(30)
     for target, values in draws.items():
         np.testing.assert_array_equal(again[target], values)
+        np.testing.assert_array_equal(posterior.sample(30)[target], values)
+        assert np.any(posterior.sample(30, random_state=1)[target] != values)
         assert np.any(others[target] != values)
 
 
@@ -66,8 +69,8 @@ def test_draws_have_the_shapes_and_ranges_of_parameters(covariance_type):
 def test_table_and_covariance_are_those_of_the_same_draws(covariance_type):
     estimator, X = shared(covariance_type), waits()
     asked = {"X": X, "random_state": 0, "method": "exact"}
-    table = estimator.posterior_summary(target="all", interval=0.9, **asked)
-    plain = estimator.posterior_summary(target="all", interval=0.9, method="lrvb")
+    table = estimator.posterior(**asked).summary("all", interval=0.9)
+    plain = estimator.posterior(method="lrvb").summary("all", interval=0.9)
     assert list(table.columns) == list(plain.columns)
     assert list(table.index) == list(plain.index)
     np.testing.assert_array_equal(table["mean_field_sd"], plain["mean_field_sd"])
@@ -75,7 +78,7 @@ def test_table_and_covariance_are_those_of_the_same_draws(covariance_type):
     moves = prior_changes(uncertainty_of(estimator), PARAMETERS, table["sd"].to_numpy())
     assert f" {moves.max():.2g} sd, " in table.attrs["prior"]
     names = {"log_weights": "log_weight", "means": "mean", "precisions": "precision"}
-    covariance = estimator.get_posterior_covariance(**asked)
+    covariance = estimator.posterior(**asked).covariance()
     deviations = table["sd"][[name.split("[")[0] in names.values() for name in table.index]]
     np.testing.assert_allclose(
         np.sqrt(np.diag(covariance)), deviations[estimator.posterior_names_], rtol=1e-10
@@ -85,9 +88,9 @@ def test_table_and_covariance_are_those_of_the_same_draws(covariance_type):
     correlations = [own / np.sqrt(np.outer(own.diagonal(), own.diagonal())) for own in (covariance, lrvb)]
     np.testing.assert_allclose(*correlations, atol=0.35)
     assert np.all((table["lower"] < table["mean"]) & (table["mean"] < table["upper"]))
-    some = estimator.posterior_summary(target="means", min_count=1, **asked)
-    pd.testing.assert_series_equal(some["sd"], estimator.posterior_summary(target="means", **asked)["sd"])
-    more = estimator.posterior_summary(target="all", interval=0.9, n_draws=2000, **asked)
+    some = estimator.posterior(**asked).summary("means", min_count=1)
+    pd.testing.assert_series_equal(some["sd"], estimator.posterior(**asked).summary("means")["sd"])
+    more = estimator.posterior(n_draws=20_000, **asked).summary("all", interval=0.9)
     np.testing.assert_allclose((more["mean"] - table["mean"]) / table["sd"], 0, atol=0.3)
     assert np.any(more["mean"] != table["mean"])
 
@@ -97,44 +100,46 @@ def test_the_right_error_bars_come_by_themselves():
     X = overlapping(20_000)
     plenty = mixture({}).fit(X)
     for asked in ({}, {"X": X}):
-        table = plenty.posterior_summary(**asked)
+        table = plenty.posterior(**asked).summary()
         assert table.attrs["note"] == "Linear response is good: sds within 10 %, means within 0.2 sd."
-        pd.testing.assert_frame_equal(table, plenty.posterior_summary(method="lrvb"))
-        np.testing.assert_array_equal(plenty.get_posterior_covariance(**asked), plenty.posterior_covariance_)
+        pd.testing.assert_frame_equal(table, plenty.posterior(method="lrvb").summary())
+        np.testing.assert_array_equal(plenty.posterior(**asked).covariance(), plenty.posterior_covariance_)
     X = overlapping(120)
     few = mixture({}).fit(X)
-    table = few.posterior_summary(random_state=0)
+    table = few.posterior(random_state=0).summary()
     assert table.attrs["note"].startswith("Exact posterior: ")
     assert table.attrs["note"] in repr(table).replace("\n", " ")
     assert table.attrs["note"] in table._repr_html_()
     # The second question costs nothing, and has the same answer.
-    pd.testing.assert_frame_equal(few.posterior_summary(), table)
-    pd.testing.assert_frame_equal(few.posterior_summary(X=X, method="exact", random_state=0), table)
-    sds = np.sqrt(np.diag(few.get_posterior_covariance(target="means")))
+    pd.testing.assert_frame_equal(few.posterior().summary(), table)
+    pd.testing.assert_frame_equal(few.posterior(X, method="exact", random_state=0).summary(), table)
+    sds = np.sqrt(np.diag(few.posterior().covariance("means")))
     np.testing.assert_allclose(sds, table["sd"].filter(like="mean["))
-    draws = few.sample_posterior(n_draws=2000, random_state=0)["means"].reshape(2000, -1)
+    draws = few.posterior(random_state=0).sample(2000)["means"].reshape(2000, -1)
     np.testing.assert_allclose(draws.mean(axis=0), table["mean"].filter(like="mean["), atol=0.3 * sds.max())
-    # Attributes stay linear response.
-    np.testing.assert_allclose(few.means_std_.ravel() ** 2, np.diag(few.posterior_covariance_)[2:6])
-    assert np.abs(few.means_std_.ravel() / sds - 1).max() > 0.05
+    # Attributes stay linear response, and say so once.
+    with pytest.warns(UserWarning, match="means_std_ is by linear response. Linear response is rough"):
+        by_response = few.means_std_.ravel()
+    np.testing.assert_allclose(by_response**2, np.diag(few.posterior_covariance_)[2:6])
+    assert np.abs(by_response / sds - 1).max() > 0.05
 
 
 @pytest.mark.slow
 def test_tables_say_where_nothing_was_checked():
     X = overlapping(120)
     estimator = pickle.loads(pickle.dumps(mixture({}).fit(X)))
-    assert "not checked: posterior_check(X)" in estimator.posterior_summary().attrs["note"]
-    assert "Exact posterior" in estimator.posterior_summary(X=X, random_state=0).attrs["note"]
-    assert estimator.posterior_summary(method="lrvb").attrs["note"].startswith("Linear response is rough: ")
+    assert "not checked: posterior_check(X)" in estimator.posterior().summary().attrs["note"]
+    assert "Exact posterior" in estimator.posterior(X, random_state=0).summary().attrs["note"]
+    assert estimator.posterior(method="lrvb").summary().attrs["note"].startswith("Linear response is rough: ")
     another = mixture({}).fit(X)
-    assert "posterior_check says how good" in another.posterior_summary(method="lrvb").attrs["note"]
+    assert "posterior_check says how good" in another.posterior(method="lrvb").summary().attrs["note"]
     rows = X.copy()
     changed = mixture({}).fit(rows)
-    changed.posterior_summary(method="lrvb")  # The matrix is formed from the rows of the fit.
+    changed.posterior(method="lrvb").summary()  # The matrix is formed from the rows of the fit.
     rows += 1.0
-    assert "not checked: posterior_check(X)" in changed.posterior_summary().attrs["note"]
+    assert "not checked: posterior_check(X)" in changed.posterior().summary().attrs["note"]
     flat = mixture({"prior": "flat"}).fit(X)
-    assert "has no posterior" in flat.posterior_summary(X=X).attrs["note"]
+    assert "has no posterior" in flat.posterior(X).summary().attrs["note"]
 
 
 @pytest.mark.slow
@@ -142,22 +147,11 @@ def test_what_takes_long_is_not_done_unasked(monkeypatch):
     set_sizes(monkeypatch, seconds_of_exact=1e-3)
     X = overlapping(120)
     estimator = mixture({}).fit(X)
-    table = estimator.posterior_summary()
+    table = estimator.posterior().summary()
     assert 'ask for it by method="exact"' in table.attrs["note"]
-    pd.testing.assert_frame_equal(table, estimator.posterior_summary(method="lrvb"))
-    exact = estimator.posterior_summary(method="exact", random_state=0)
-    pd.testing.assert_frame_equal(estimator.posterior_summary(), exact)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["importance", "gibbs"])
-def test_older_names_mean_the_exact_posterior(method):
-    estimator = fit()
-    with pytest.warns(FutureWarning, match=f"method='{method}' is deprecated, and means method='exact'"):
-        draws = estimator.sample_posterior(n_draws=10, random_state=0, method=method, X=waits())
-    np.testing.assert_array_equal(
-        draws["means"], estimator.sample_posterior(n_draws=10, random_state=0, method="exact")["means"]
-    )
+    pd.testing.assert_frame_equal(table, estimator.posterior(method="lrvb").summary())
+    exact = estimator.posterior(method="exact", random_state=0).summary()
+    pd.testing.assert_frame_equal(estimator.posterior().summary(), exact)
 
 
 @by_type
@@ -193,12 +187,12 @@ def test_rows_in_parts_give_the_same(model):
     X = overlapping(300)
     weights = np.random.default_rng(0).integers(1, 3, 300).astype(float)
     estimator = mixture(model).fit(X, sample_weight=weights)
-    asked = {"n_draws": 40, "random_state": 0, "method": "exact"}
-    expected = estimator.sample_posterior(X=X, sample_weight=weights, **asked)
+    asked = {"random_state": 0, "method": "exact"}
+    expected = estimator.posterior(X, sample_weight=weights, **asked).sample(40)
     chunks = da.from_array(X, chunks=(70, 2))
-    of_dask = estimator.sample_posterior(X=chunks, sample_weight=da.from_array(weights, chunks=70), **asked)
+    of_dask = estimator.posterior(chunks, sample_weight=da.from_array(weights, chunks=70), **asked).sample(40)
     batches = [(X[i : i + 90], weights[i : i + 90]) for i in range(0, 300, 90)]
-    for found in (of_dask, estimator.sample_posterior(X=batches, **asked)):
+    for found in (of_dask, estimator.posterior(batches, **asked).sample(40)):
         for target, values in expected.items():
             np.testing.assert_allclose(found[target], values, rtol=1e-6, atol=1e-8)
     checks = [
@@ -217,10 +211,10 @@ def test_rows_in_parts_give_the_same(model):
 @pytest.mark.parametrize("solver", INFORMATION)
 def test_every_solver_gives_the_same(solver, monkeypatch):
     X = waits()
-    expected = fit().sample_posterior(n_draws=20, random_state=0, method="exact", X=X)
+    expected = fit().posterior(X, random_state=0, method="exact").sample(20)
     use_information(solver, monkeypatch)
     estimator = fit()
-    draws = estimator.sample_posterior(n_draws=20, random_state=0, method="exact", X=X)
+    draws = estimator.posterior(X, random_state=0, method="exact").sample(20)
     np.testing.assert_allclose(draws["means"], expected["means"], rtol=1e-3)
     np.testing.assert_allclose(
         estimator.posterior_check(X, random_state=0).mean_shift,
@@ -249,10 +243,10 @@ def test_units_and_origins_do_not_matter(covariance_type):
 @pytest.mark.slow
 def test_a_pickle_and_a_copy_take_the_rows_again():
     estimator, X = fit(), waits()
-    expected = estimator.sample_posterior(n_draws=10, random_state=0, method="exact", X=X)
+    expected = estimator.posterior(X, random_state=0, method="exact").sample(10)
     for other in (pickle.loads(pickle.dumps(estimator)), copy.deepcopy(estimator)):
         np.testing.assert_allclose(
-            other.sample_posterior(n_draws=10, random_state=0, method="exact", X=X)["means"],
+            other.posterior(X, random_state=0, method="exact").sample(10)["means"],
             expected["means"],
         )
 
@@ -261,31 +255,24 @@ def test_a_pickle_and_a_copy_take_the_rows_again():
 def test_bad_requests_are_refused():
     estimator, X = fit(), waits()
     copied = pickle.loads(pickle.dumps(estimator))
-    for ask in (
-        functools.partial(copied.sample_posterior, method="exact"),
-        functools.partial(copied.posterior_summary, method="exact"),
-        functools.partial(copied.get_posterior_covariance, method="exact"),
-    ):
-        with pytest.raises(ValueError, match="method='exact' needs the training rows: pass X"):
-            ask()
+    with pytest.raises(ValueError, match="method='exact' needs the training rows: pass X"):
+        copied.posterior(method="exact")
     for method in ("auto", "exact", "lrvb"):
         for other in (X[:-1], X + 1e-3):
             with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
-                estimator.sample_posterior(n_draws=10, random_state=0, method=method, X=other)
+                estimator.posterior(other, random_state=0, method=method).sample(10)
         with pytest.raises(ValueError, match="Invalid value for 'n_draws'"):
-            estimator.sample_posterior(n_draws=0, random_state=0, method=method, X=X)
-        for ask in (estimator.posterior_summary, estimator.get_posterior_covariance):
-            with pytest.raises(ValueError, match="Invalid value for 'n_draws'"):
-                ask(method=method, n_draws=0)
-    with pytest.raises(
-        ValueError, match="method must be 'auto', 'lrvb', 'exact', 'sandwich' or 'bootstrap', got 'mcmc'"
-    ):
-        estimator.sample_posterior(n_draws=10, random_state=0, method="mcmc", X=X)
-    for unknown in (None, "mean_field"):
-        with pytest.raises(ValueError, match="method must be 'auto', 'lrvb', 'exact', 'sandwich' or"):
-            estimator.posterior_summary(method=unknown)
-        with pytest.raises(ValueError, match="method must be 'auto', 'lrvb', 'exact', 'sandwich' or"):
-            estimator.to_arviz(method=unknown)
+            estimator.posterior(X, random_state=0, method=method).sample(0)
+        with pytest.raises(ValueError, match="Invalid value for 'n_draws'"):
+            estimator.posterior(method=method, n_draws=0)
+    for unknown in ("mcmc", None):
+        with pytest.raises(ValueError, match="must be 'auto', 'lrvb', 'exact', 'mean_field', 'sandwich' or"):
+            estimator.posterior(method=unknown)
+    for method in ("mean_field", "sandwich"):
+        with pytest.raises(ValueError, match=f"method='{method}' (is not drawn from|draws estimates from)"):
+            estimator.posterior(method=method).sample()
+        with pytest.raises(ValueError, match=f"{method}' has no standard deviations of predict_proba"):
+            estimator.posterior(method=method).predict_proba(X)
     with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
         estimator.posterior_check(X[:-1])
     for n_draws in (-1, 2.5, "many"):
@@ -304,9 +291,9 @@ def test_an_improper_posterior_is_refused():
             estimator, X = fitted(model), overlapping()
             for ask in (
                 lambda estimator=estimator: estimator.posterior_check(overlapping()),
-                lambda estimator=estimator: estimator.sample_posterior(
-                    n_draws=5, random_state=0, method="exact", X=overlapping()
-                ),
+                lambda estimator=estimator: estimator.posterior(
+                    overlapping(), random_state=0, method="exact"
+                ).sample(5),
             ):
                 with pytest.raises(ValueError, match="a mixture of several components has no posterior"):
                     ask()
@@ -318,33 +305,34 @@ def test_an_improper_posterior_is_refused():
 def test_weights_that_are_no_whole_numbers_leave_out_the_sweeps():
     X, weights = waits(), np.linspace(0.5, 1.5, 400)
     estimator = mixture({}).fit(X, sample_weight=weights)
-    table = estimator.posterior_summary(method="exact", random_state=0)
+    table = estimator.posterior(method="exact", random_state=0).summary()
     assert "Without Gibbs iterations, because sample_weight is not in whole numbers" in table.attrs["note"]
 
 
 @pytest.mark.slow
-def test_chains_that_have_not_converged_say_so():
+def test_chains_that_have_not_converged_say_so(monkeypatch):
+    set_sizes(monkeypatch, seconds_of_chains=0, largest_error=1e-3)
     X = overlapping(60)
     estimator = mixture({}).fit(X)
-    for _ in range(2):  # Also of what is known already.
-        with pytest.warns(UserWarning, match="Exact posterior, not converged: "):
-            table = estimator.posterior_summary(target="means", method="exact", random_state=0)
-    assert "not converged" in table.attrs["note"]
+    with pytest.warns(UserWarning, match="Exact posterior, not converged: "):
+        estimator.posterior(method="exact", random_state=0)
+    again = estimator.posterior(method="exact", random_state=0)  # What is known is said without a warning.
+    assert "not converged" in again.summary("means").attrs["note"]
+    assert "not converged" in repr(again).replace("\n ", "")
 
 
 def test_linear_response_takes_the_training_rows_and_checks_them():
     estimator, X = fit(), waits()
-    draws = estimator.sample_posterior(n_draws=10, random_state=0, method="lrvb", X=X)
+    draws = estimator.posterior(X, random_state=0, method="lrvb").sample(10)
     np.testing.assert_array_equal(
-        draws["means"], estimator.sample_posterior(n_draws=10, random_state=0, method="lrvb")["means"]
+        draws["means"], estimator.posterior(random_state=0, method="lrvb").sample(10)["means"]
     )
-    summary = estimator.posterior_summary(method="lrvb", X=X)
-    np.testing.assert_allclose(summary, estimator.posterior_summary(method="lrvb"), rtol=1e-12)
-    for ask in (estimator.sample_posterior, estimator.posterior_summary):
-        with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
-            ask(X=X + 1e-3)
-        with pytest.raises(ValueError, match="sample_weight goes with X"):
-            ask(sample_weight=np.ones(len(X)))
+    summary = estimator.posterior(X, method="lrvb").summary()
+    np.testing.assert_allclose(summary, estimator.posterior(method="lrvb").summary(), rtol=1e-12)
+    with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
+        estimator.posterior(X=X + 1e-3)
+    with pytest.raises(ValueError, match="sample_weight goes with X"):
+        estimator.posterior(sample_weight=np.ones(len(X)))
 
 
 def test_the_training_rows_are_checked_once_for_all_targets():
@@ -355,10 +343,10 @@ def test_the_training_rows_are_checked_once_for_all_targets():
         return iter(np.array_split(X, 3))
 
     estimator, counts = fit(), []
-    estimator.posterior_summary(method="lrvb")  # The matrix is formed by the first question.
+    estimator.posterior(method="lrvb").summary()  # The matrix is formed by the first question.
     for target in ("means", ("weights", "log_weights", "means", "precisions", "covariances")):
         passes.clear()
-        estimator.posterior_summary(target=target, X=batches, method="lrvb")
+        estimator.posterior(batches, method="lrvb").summary(target)
         counts.append(len(passes))
     assert counts[0] == counts[1] > 0
 
@@ -367,23 +355,23 @@ def test_the_training_rows_are_checked_once_for_all_targets():
 def test_draws_for_arviz_are_corrected():
     pytest.importorskip("arviz_base")
     estimator, X = fit(), waits()
-    data = estimator.to_arviz(X, n_draws=20, random_state=0, method="exact")
-    draws = estimator.sample_posterior(n_draws=20, random_state=0, method="exact", X=X)
+    data = estimator.posterior(X, random_state=0, method="exact").to_arviz(20)
+    draws = estimator.posterior(X, random_state=0, method="exact").sample(20)
     np.testing.assert_array_equal(data.posterior["means"].to_numpy()[0], draws["means"])
 
 
 def test_more_parameters_than_a_check_takes_are_said_and_not_refused(monkeypatch):
     set_sizes(monkeypatch, parameters_checked=5)
     estimator = mixture({}).fit(overlapping(120))
-    table = estimator.posterior_summary(target="means")
+    table = estimator.posterior().summary("means")
     assert "it has 12 parameters, and a check of more than 5 takes minutes" in table.attrs["note"]
-    pd.testing.assert_frame_equal(table, estimator.posterior_summary(target="means", method="lrvb"))
+    pd.testing.assert_frame_equal(table, estimator.posterior(method="lrvb").summary("means"))
 
 
 @pytest.mark.slow
 def test_a_generator_gives_other_draws_every_time():
     estimator, generator = fit(), np.random.RandomState(0)
-    asked = [estimator.posterior_summary(method="exact", random_state=generator)["mean"] for _ in range(2)]
+    asked = [estimator.posterior(method="exact", random_state=generator).summary()["mean"] for _ in range(2)]
     assert np.all(asked[0] != asked[1])
     # Without a seed the first draws answer, whatever was asked since.
-    pd.testing.assert_series_equal(estimator.posterior_summary(method="exact")["mean"], asked[0])
+    pd.testing.assert_series_equal(estimator.posterior(method="exact").summary()["mean"], asked[0])

@@ -115,7 +115,7 @@ def test_effects_on_the_end_of_an_interval_have_those_on_its_error_bar(n_compone
 
 def test_the_end_of_an_interval_is_that_of_linear_response():
     estimator = fitted({})
-    means = estimator.get_posterior_covariance(target="means", method="lrvb")
+    means = estimator.posterior(method="lrvb").covariance("means")
     sd = np.sqrt(means[0, 0] + means[2, 2] - 2.0 * means[0, 2])
     apart = estimator.means_[1, 0] - estimator.means_[0, 0]
     found = estimator.deciding_rows(X, conclusion=APART, threshold=0.5, interval=0.95, max_share=0.01)
@@ -494,9 +494,11 @@ def test_the_result_can_be_shown_and_pickled(capsys):
     assert f"{len(found.rows)} of 240 rows" in repr(found) and "refitted" in repr(found)
     assert "<b>" in found._repr_html_() and found.verdict.split(":")[0] in found._repr_html_()
     same(pickle.loads(pickle.dumps(found)), found)
-    assert found.refit.posterior_summary(
-        X=X, sample_weight=np.isin(np.arange(240), found.rows, invert=True)
-    ).size
+    assert (
+        found.refit.posterior(X, sample_weight=np.isin(np.arange(240), found.rows, invert=True))
+        .summary()
+        .size
+    )
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_clusters_that_a_binary_column_makes_are_told(covariance_type):
     assert len(caught) == 1 and caught[0].filename == __file__
     again = pickle.loads(pickle.dumps(mixture))
     for fit in (mixture, again):
-        summary = fit.posterior_summary(method="lrvb")
+        summary = fit.posterior(method="lrvb").summary()
         assert summary.attrs["columns"] == str(caught[0].message)
         assert "Components have shrunk" in repr(summary) and "Components have shrunk" in summary._repr_html_()
 
@@ -59,7 +59,7 @@ def test_verdicts_and_refits_tell_it_without_another_warning():
     assert found.best == 2 and "shrunk onto single values of 'smoker'" in found.verdict
     with pytest.warns(UserWarning, match=SHRUNK):
         fit = LRVBGaussianMixture(**BINARY).fit(TABLE)
-    fit.posterior_summary(method="bootstrap", groups=np.arange(N), n_draws=3, random_state=0)
+    fit.posterior(method="bootstrap", groups=np.arange(N), n_draws=3, random_state=0).summary()
     fit.deciding_rows(TABLE, conclusion="weight[0]", threshold=0.2, max_share=0.02)
 
 
@@ -194,7 +194,7 @@ def test_latent_classes_tell_it_of_numeric_columns():
     ) as caught:
         classes.fit(TABLE)
     assert len(caught) == 1
-    assert classes.posterior_summary(method="lrvb").attrs["columns"] == str(caught[0].message)
+    assert classes.posterior(method="lrvb").summary().attrs["columns"] == str(caught[0].message)
     with pytest.warns(UserWarning, match=SHRUNK):
         classes.fit([TABLE[:100], TABLE[100:]])
     found = number_of_clusters(

@@ -358,7 +358,7 @@ def test_affine_equivariance(prior, factorization):
     X = overlapping()
     here, there = mixture(model).fit(X), mixture(model).fit(X @ A.T + b)
     np.testing.assert_allclose(there.means_, here.means_ @ A.T + b, rtol=1e-7)
-    covariance = here.get_posterior_covariance(target="means", method="lrvb")
+    covariance = here.posterior(method="lrvb").covariance("means")
     lift = np.kron(np.eye(2), A)
     expected = np.sqrt(np.diag(lift @ covariance @ lift.T)).reshape(2, 2)
     np.testing.assert_allclose(there.means_std_, expected, rtol=1e-7)

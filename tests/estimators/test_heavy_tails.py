@@ -32,6 +32,8 @@ from scipy import stats
 from scipy.special import logsumexp
 from sklearn.cluster import KMeans
 
+from sklearn_lrvb import LRVBGaussianMixture
+
 every_model = pytest.mark.parametrize("model", WITH_TAILS, ids=model_id)
 WITH_BOTH = tuple({**model, "noise": -6.0} for model in WITH_TAILS[::2])
 FITTED = {"student": "shared", "student_by_component": "each"}
@@ -108,7 +110,7 @@ def test_scores_without_a_row_are_those_of_independent_refits(model):
     estimator = mixture(model).fit(X)
     refits, fit = reference(model, estimator, X)
     found, scores = estimator.loo_score_samples(X), estimator.score_samples(X)
-    rows = [60, int(np.argmin(found - scores))]
+    rows = [20, int(np.argmin(found - scores))]  # without row 60 a fit goes to another optimum
     expected = np.array([refits.left_out_scores(fit, [row])[0] for row in rows])
     error, change = np.abs(found[rows] - expected), np.abs(scores[rows] - expected)
     np.testing.assert_array_less(error, 0.01 + 0.02 * change)
@@ -130,7 +132,7 @@ def test_many_degrees_of_freedom_are_normal(model):
     np.testing.assert_allclose(student.leverage(rows), normal.leverage(rows), rtol=1e-6)
     left_out = [estimator.loo_score_samples(rows) for estimator in (normal, student)]
     np.testing.assert_allclose(*left_out, atol=1e-5)
-    table = [estimator.posterior_summary(method="lrvb", target=TARGETS) for estimator in (normal, student)]
+    table = [estimator.posterior(method="lrvb").summary(TARGETS) for estimator in (normal, student)]
     np.testing.assert_allclose(*table, rtol=1e-5, atol=1e-5)
 
 
@@ -200,7 +202,7 @@ def test_attributes_and_the_table_tell_scales_and_covariances_apart(model):
     factor = by_component[0] if type_of(model).is_shared else by_component
     np.testing.assert_allclose(estimator.covariances_, factor * estimator.scales_, rtol=1e-12)
     kinds = ["scales", "covariances", *["tails"] * (model["tails"] in FITTED)]
-    summary = estimator.posterior_summary(target=kinds, method="lrvb")
+    summary = estimator.posterior(method="lrvb").summary(kinds)
     kinds = summary.index.str.extract(r"(\w+)\[")[0].unique().tolist()
     expected = ["scale", "covariance"]
     assert kinds == [*expected, "tail"] if model["tails"] in FITTED else expected
@@ -233,14 +235,14 @@ def test_two_degrees_of_freedom_have_no_covariances(tails):
         assert not hasattr(estimator, name)
         with pytest.raises(AttributeError, match=message):
             getattr(estimator, name)
-    summary = estimator.posterior_summary(method="lrvb")
+    summary = estimator.posterior(method="lrvb").summary()
     assert not summary.index.str.startswith("sd[").any()
     left_out = f"Standard deviations are left out. Component 0 has no covariance: it has {tails:g}"
     assert left_out in summary.attrs["note"]
     assert "Ask for target='scales'" in summary.attrs["note"]
-    assert len(estimator.posterior_summary(target="scales", method="lrvb")) == 6
+    assert len(estimator.posterior(method="lrvb").summary("scales")) == 6
     with pytest.raises(ValueError, match="Component 0 has no covariance"):
-        estimator.posterior_summary(target="covariances", method="lrvb")
+        estimator.posterior(method="lrvb").summary("covariances")
     rows, _ = estimator.sample(10)
     assert np.isfinite(rows).all()
     with pytest.raises(AttributeError, match="has no attribute 'covariances_'"):
@@ -263,15 +265,15 @@ def test_covariances_are_left_out_of_tables_where_draws_or_resamples_have_none()
         ("bootstrap", 20, "In one or more refits to resamples"),
     ):
         asked = {"method": method, "n_draws": n_draws, "random_state": 0}
-        summary = estimator.posterior_summary(**asked)
+        summary = estimator.posterior(**asked).summary()
         kinds = {name.partition("[")[0] for name in summary.index}
         assert kinds == {"weight", "mean", "tail"}
         reason = f"{where} a component has no covariance: it has at most two degrees of freedom"
         assert re.search(rf"Standard deviations are left out. {reason}", summary.attrs["note"])
         with pytest.raises(ValueError, match=rf"{reason}.*target='scales'"):
-            estimator.posterior_summary(target="covariances", **asked)
+            estimator.posterior(**asked).summary("covariances")
         with pytest.raises(ValueError, match=reason):
-            estimator.get_posterior_covariance(target=["means", "covariances"], **asked)
+            estimator.posterior(**asked).covariance(["means", "covariances"])
 
 
 @pytest.mark.parametrize("tails", ["student", "student_by_component"])
@@ -282,9 +284,7 @@ def test_intervals_of_covariances_have_no_end_where_those_of_tails_reach_two(tai
     levels = 1.0 - 2.0 * stats.norm.cdf(-np.log(nu / 2.0) * nu / deviations)
     for k, level in enumerate(levels):
         for interval, is_beyond in ((level - 1e-6, False), (0.5 * (1.0 + level), True)):
-            summary = estimator.posterior_summary(
-                interval=interval, target=["tails", "covariances"], method="lrvb"
-            )
+            summary = estimator.posterior(method="lrvb").summary(["tails", "covariances"], interval=interval)
             of_tail = summary.loc["tail[all]" if tails == "student" else f"tail[{k}]"]
             of_variance = summary.loc[f"covariance[{k},x0,x0]"]
             assert (of_tail["lower"] < 2.0) == np.isinf(of_variance["upper"]) == is_beyond
@@ -378,8 +378,8 @@ def test_the_shape_of_the_tails_does_not_depend_on_the_number_of_components(tail
     estimator = mixture({"tails": tails}, 1).fit(X)
     assert np.shape(estimator.tails_) == np.shape(estimator.tails_std_) == shape
     assert estimator.posterior_names_[-1] == f"log_{name}"
-    assert estimator.posterior_summary(target="tails", random_state=0).index.tolist() == [name]
-    drawn = estimator.sample_posterior(n_draws=4, random_state=0, method="lrvb")["tails"]
+    assert estimator.posterior(random_state=0).summary("tails").index.tolist() == [name]
+    drawn = estimator.posterior(random_state=0, method="lrvb").sample(4)["tails"]
     assert drawn.shape == (4, *shape)
     copy = pickle.loads(pickle.dumps(estimator))
     np.testing.assert_array_equal(copy.tails_, estimator.tails_)
@@ -499,6 +499,22 @@ def test_rows_that_decide_the_degrees_of_freedom_are_found():
     np.testing.assert_allclose(by_function.first_order_path, named.first_order_path, rtol=1e-4)
 
 
+@pytest.mark.slow
+def test_noise_leaves_the_tails_to_the_clusters_where_rows_are_few():
+    # with the prior Gamma(2, 1/10) intervals of the tails hold the truth in 24 of these 40 tables
+    nu, is_in = 4.0, []
+    for seed in range(40):
+        rng = np.random.default_rng([130, seed])
+        rows = rng.normal(size=(130, 2)) / np.sqrt(rng.gamma(0.5 * nu, 2.0 / nu, size=(130, 1)))
+        rows[78:, 0] += 6.0
+        is_noise = rng.random(130) < 0.05
+        rows[is_noise] = rng.uniform([-8.0, -8.0], [14.0, 8.0], size=(is_noise.sum(), 2))
+        fit = LRVBGaussianMixture(n_components=2, noise=True, tails="student", random_state=0).fit(rows)
+        tails = fit.posterior(method="lrvb").summary("tails").loc["tail[all]"]
+        is_in.append(tails["lower"] < nu < tails["upper"])
+    assert np.mean(is_in) > 0.8
+
+
 # Refits, and the evidence.
 
 
@@ -520,6 +536,6 @@ def test_the_evidence_is_the_integral_over_the_degrees_of_freedom():
     given = [
         mixture({**model, **prior, "tails": nu}, 1).fit(rows).log_evidence_ for nu in np.exp(log_nu).tolist()
     ]
-    log_prior = stats.gamma.logpdf(np.exp(log_nu), 2, scale=10) + log_nu
+    log_prior = stats.expon.logpdf(np.exp(log_nu), scale=10) + log_nu
     expected = logsumexp(np.array(given) + log_prior) + np.log(step)
     assert fit.log_evidence_ == pytest.approx(expected, abs=0.02)

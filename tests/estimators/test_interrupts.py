@@ -62,7 +62,7 @@ def interrupted():
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Passes over 120 rows in several blocks, and few scans."""
-    set_sizes(monkeypatch, least_rows=32, block_bytes=2**10, blocks_of_scans=(2, 4))
+    set_sizes(monkeypatch, least_rows=32, block_bytes=2**10, seconds_of_chains=0)
 
 
 def duration(function):
@@ -142,35 +142,32 @@ QUESTIONS = {
     "posterior_covariance_": lambda estimator: estimator.posterior_covariance_,
     "loo_score_samples": lambda estimator: estimator.loo_score_samples(overlapping(100)),
     "influence": lambda estimator: estimator.influence(overlapping(100)),
-    "sample_posterior": lambda estimator: estimator.sample_posterior(
-        n_draws=9, random_state=0, method="lrvb"
-    )["precisions"],
+    "sample": lambda estimator: estimator.posterior(random_state=0, method="lrvb").sample(9)["precisions"],
     "posterior_check": lambda estimator: (
         estimator.posterior_check(
             overlapping(100), sample_weight=None, n_draws=100, random_state=0
         ).mean_shift
     ),
-    "exact": lambda estimator: estimator.sample_posterior(
-        n_draws=9, random_state=0, method="exact", X=overlapping(100)
+    "exact": lambda estimator: estimator.posterior(overlapping(100), random_state=0, method="exact").sample(
+        9
     )["means"],
-    "more draws": lambda estimator: estimator.sample_posterior(
-        n_draws=250, random_state=0, method="exact", X=overlapping(100)
-    )["means"],
-    "sandwich": lambda estimator: estimator.get_posterior_covariance(
-        target="means", method="sandwich", X=overlapping(100)
+    "more draws": lambda estimator: estimator.posterior(
+        overlapping(100), random_state=0, method="exact"
+    ).sample(250)["means"],
+    "sandwich": lambda estimator: estimator.posterior(overlapping(100), method="sandwich").covariance(
+        "means"
     ),
-    "groups": lambda estimator: estimator.get_posterior_covariance(
-        target="means", X=overlapping(100), groups=np.arange(100) // 5
-    ),
-    "bootstrap": lambda estimator: estimator.get_posterior_covariance(
-        target="means",
+    "groups": lambda estimator: estimator.posterior(
+        overlapping(100), method="sandwich", groups=np.arange(100) // 5
+    ).covariance("means"),
+    "bootstrap": lambda estimator: estimator.posterior(
+        overlapping(100),
         method="bootstrap",
-        X=overlapping(100),
         sample_weight=None,
         n_draws=5,
         random_state=0,
         groups=np.arange(100) // 5,
-    ),
+    ).covariance("means"),
     "deciding_rows": lambda estimator: (
         estimator.deciding_rows(
             overlapping(100), conclusion="weight[0]", threshold=estimator.weights_[0] - 0.02

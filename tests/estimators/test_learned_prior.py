@@ -77,7 +77,7 @@ def sensitivities(model, estimator):
 def test_variances_are_those_for_given_hyperparameters_and_by_what_these_are_uncertain(model):
     learned = mixture(model).fit(X)
     fixed = with_given(model, learned, GIVEN, prior="fixed")
-    of_hyperparameters = learned.get_posterior_covariance(target=GIVEN[:2], method="lrvb")
+    of_hyperparameters = learned.posterior(method="lrvb").covariance(GIVEN[:2])
     by_number = sensitivities(model, fixed)
     expected = fixed.posterior_covariance_ + by_number @ of_hyperparameters @ by_number.T
     sd = learned.posterior_std_

@@ -154,7 +154,7 @@ def answers(estimator):
         "imputed": estimator.impute(X, return_std=True)[1],
         "lost": estimator.missing_information(X).to_numpy(),
         "evidence": estimator.log_evidence_,
-        "draws": estimator.sample_posterior(n_draws=5, random_state=0, method="lrvb")["means"],
+        "draws": estimator.posterior(random_state=0, method="lrvb").sample(5)["means"],
         "copy": pickle.loads(pickle.dumps(estimator)).posterior_covariance_,
     }
 

@@ -183,7 +183,7 @@ def test_what_it_looks_like():
     estimator = fitted(FULL)
     assert "noise=True" in repr(estimator)
     assert "noise" in estimator._repr_html_()
-    summary = estimator.posterior_summary(target="weights", method="lrvb")
+    summary = estimator.posterior(method="lrvb").summary("weights")
     assert list(summary.index) == ["weight[0]", "weight[1]", "weight[noise]"]
     assert summary.loc["weight[noise]", "mean"] == estimator.noise_weight_
     assert summary.loc["weight[noise]", "sd"] == pytest.approx(estimator.noise_weight_std_, rel=1e-12)

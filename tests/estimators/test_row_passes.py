@@ -65,8 +65,8 @@ def everything(X, weights, **parameters):
     fit, solvers = mixture(parameters, 2).fit(X, sample_weight=weights), solvers_of(parameters)
     (
         fit.predict(X),
-        fit.predict_proba(X, return_std=True, method="lrvb"),
-        fit.score_samples(X, return_std=True, method="lrvb"),
+        fit.posterior(method="lrvb").predict_proba(X),
+        fit.posterior(method="lrvb").score_samples(X),
     )
     fit.influence(X), fit.influence(X, target="covariances", perturb="weight")
     fit.influence(X, out=np.empty((len(X), 2, X.shape[1], X.shape[1]), dtype=np.float32))
@@ -76,9 +76,9 @@ def everything(X, weights, **parameters):
     sampler.log_likelihood(rows, parameters)
     log_likelihood(rows, parameters), log_likelihood_and_moments(rows, parameters)
     moments_of_random_assignments(rows, parameters, 0)
-    fit.get_posterior_covariance(target="means", method="sandwich", X=X, sample_weight=weights)
+    fit.posterior(X, method="sandwich", sample_weight=weights).covariance("means")
     groups = np.arange(len(X)) % 20
-    fit.get_posterior_covariance(target="means", X=X, sample_weight=weights, groups=groups)
+    fit.posterior(X, sample_weight=weights, groups=groups).covariance("means")
     fit.leverage(X, groups=groups), fit.influence(X, target="means", perturb="weight", groups=groups)
     for solver in solvers:
         covariance = covariance_by(solver, fit, "weights", X=X, sample_weight=weights)

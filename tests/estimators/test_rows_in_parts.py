@@ -128,8 +128,8 @@ def assert_same_fit(fit, reference, tolerance=1e-9):
 
 ROW_WISE = {
     "predict": lambda fit, X: fit.predict(X),
-    "predict_proba": lambda fit, X: fit.predict_proba(X, return_std=True, method="lrvb"),
-    "score_samples": lambda fit, X: fit.score_samples(X, return_std=True, method="lrvb"),
+    "predict_proba": lambda fit, X: fit.posterior(method="lrvb").predict_proba(X),
+    "score_samples": lambda fit, X: fit.posterior(method="lrvb").score_samples(X),
     "influence of places": lambda fit, X: fit.influence(X, target="covariances"),
     "influence of weights": lambda fit, X: fit.influence(X, target="means", perturb="weight"),
     "leverage": lambda fit, X: fit.leverage(X),
@@ -157,7 +157,7 @@ def assert_same_answers(fit, reference, X, weights, given, given_weights):
         reference.score(X, sample_weight=weights), rel=1e-11
     )
     one, other = (
-        estimator.get_posterior_covariance(target="means", method="sandwich", X=rows, **keywords)
+        estimator.posterior(rows, method="sandwich", **keywords).covariance("means")
         for estimator, rows, keywords in (
             (fit, given, given_weights),
             (reference, X, {"sample_weight": weights}),
@@ -781,7 +781,7 @@ def test_rows_given_again_are_compared_and_no_more():
     begun = source.n_begun
     np.testing.assert_allclose(fit.predict(source), fit.predict(three_blobs()))
     of_question = source.n_begun - begun
-    fit.get_posterior_covariance(target="means", X=source, method="lrvb")
+    fit.posterior(source, method="lrvb").covariance("means")
     # Rows of positive weight are surveyed first, then compared with those of the fit.
     assert source.n_begun - begun - of_question == of_question + 1
 

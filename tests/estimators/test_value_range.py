@@ -150,7 +150,7 @@ def test_extreme_concentrations_act_like_their_limits(kind, concentration, extre
     np.testing.assert_allclose(far.weights_std_, near.weights_std_, atol=1e-5)
     for name in ("posterior_std_", "covariances_std_"):
         assert np.isfinite(getattr(far, name)).all()
-    for draws in far.sample_posterior(n_draws=20, random_state=0, method="lrvb").values():
+    for draws in far.posterior(random_state=0, method="lrvb").sample(20).values():
         assert np.isfinite(draws).all()
 
 

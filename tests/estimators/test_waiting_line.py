@@ -22,12 +22,12 @@ def test_somebody_who_waits_sees_one_line_that_goes(monkeypatch, capsys):
     estimator = mixture({}).fit(X)
     monkeypatch.setattr(sys, "stderr", terminal)
     asked = {"method": "bootstrap", "groups": range(60), "n_draws": 5, "random_state": 0}
-    expected = estimator.set_params(verbose=0).get_posterior_covariance(target="means", **asked)
-    estimator.set_params(verbose=None).get_posterior_covariance(target="means", **asked)
+    expected = estimator.set_params(verbose=0).posterior(**asked).covariance("means")
+    estimator.set_params(verbose=None).posterior(**asked).covariance("means")
     assert terminal.getvalue() == ""  # It took less than two seconds, or nobody is told.
     monkeypatch.setattr(callbacks, "_PATIENCE", 0.0)
     monkeypatch.setattr(callbacks, "_PAUSE", 0.0)
-    found = estimator.get_posterior_covariance(target="means", **asked)
+    found = estimator.posterior(**asked).covariance("means")
     np.testing.assert_array_equal(found, expected)
     lines = terminal.getvalue().split("\r")
     assert re.fullmatch(
@@ -39,9 +39,9 @@ def test_somebody_who_waits_sees_one_line_that_goes(monkeypatch, capsys):
     for quiet in ({"verbose": 0}, {"verbose": None}):
         if quiet["verbose"] is None:
             monkeypatch.setenv("SKLEARN_LRVB_PROGRESS", "0")
-        estimator.set_params(**quiet).get_posterior_covariance(target="means", **asked)
+        estimator.set_params(**quiet).posterior(**asked).covariance("means")
     monkeypatch.delenv("SKLEARN_LRVB_PROGRESS")
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    estimator.get_posterior_covariance(target="means", **asked)
+    estimator.posterior(**asked).covariance("means")
     assert len(terminal.getvalue()) == written
     assert sys.stderr.getvalue() == ""

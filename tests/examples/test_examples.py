@@ -33,15 +33,15 @@ SMALLER = {
         "for seed in range(2)\n": "for seed in range(1)\n",
     },
     "plot_latent_classes.py": {
-        'target=["weights", "tables"], random_state=0': 'target=["weights", "tables"], method="lrvb"',
-        "sample_posterior(n_draws=1000, ": 'sample_posterior(n_draws=100, method="lrvb", ',
+        "classes.posterior()": 'classes.posterior(method="lrvb")',
+        "sample(1000)": "sample(100)",
     },
     "plot_local_level.py": {
         "np.linspace(-2.5, 2.0, 60)": "np.linspace(-2.5, 2.0, 15)",
         "np.linspace(-2.0, 5.0, 80)": "np.linspace(-2.0, 5.0, 20)",
     },
     "plot_mixed_columns.py": {
-        'target=["weights", "tables"], random_state=0': 'target=["weights", "tables"], method="lrvb"',
+        "classes.posterior()": 'classes.posterior(method="lrvb")',
         "(n_components, random_state=0)": "(n_components, n_init=2, random_state=0)",
         "(3, random_state=0)": "(3, n_init=2, random_state=0)",
     },
@@ -59,14 +59,14 @@ SMALLER = {
     "plot_rows_that_belong_together.py": {
         "\nn_studies = 60\n": "\nn_studies = 2\n",
         "numbers = (1, 2, 3, 4, 5)": "numbers = (1, 2)",
-        'groups=form, method="bootstrap", ': 'groups=form, method="bootstrap", n_draws=20, ',
+        'groups=form, method="bootstrap")': 'groups=form, method="bootstrap", n_draws=20)',
         "GroupKFold(14)": "GroupKFold(3)",
         "=KFold(14, ": "=KFold(3, ",
     },
     "plot_trust.py": {
         "1_000 if len(rows) > 1000 else 3_000": "200",
         "few.posterior_check(X, n_draws=4000, ": "few.posterior_check(X, n_draws=1000, ",
-        "mixture.sample_posterior(n_draws=4000, ": "mixture.sample_posterior(n_draws=200, ",
+        "sample(4000)": "sample(200)",
     },
     "plot_topic_model.py": {
         "n_chains, n_sweeps, n_discarded = 50, 2000, 300": "n_chains, n_sweeps, n_discarded = 50, 200, 50"

@@ -225,7 +225,7 @@ def test_a_column_of_one_category_changes_nothing():
             np.testing.assert_allclose(tables[name], table, rtol=1e-6)
     assert fit.tables_["last"].to_numpy().tolist() == [[1.0], [1.0]]
     assert fit.tables_std_["last"].to_numpy().tolist() == [[0.0], [0.0]]
-    summary, without = fit.posterior_summary(), before.posterior_summary()
+    summary, without = fit.posterior().summary(), before.posterior().summary()
     np.testing.assert_allclose(summary.loc[without.index], without, rtol=1e-5, atol=1e-8)
 
 

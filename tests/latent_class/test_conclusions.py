@@ -337,8 +337,8 @@ def test_partitions_of_a_comparison_average_over_the_numbers(of_small):
 @pytest.mark.parametrize("name", ["mixed", "weights", "categories"])
 def test_a_fit_without_the_rows_confirms_it(name):
     problem, fit = PROBLEMS[name], fitted(name)
-    entry = fit.posterior_summary(method="lrvb", target="tables").index[0]
-    value = fit.posterior_summary(method="lrvb", target="tables")["mean"].iloc[0]
+    entry = fit.posterior(method="lrvb").summary("tables").index[0]
+    value = fit.posterior(method="lrvb").summary("tables")["mean"].iloc[0]
     found = fit.deciding_rows(
         problem.X,
         conclusion=entry,
@@ -350,7 +350,7 @@ def test_a_fit_without_the_rows_confirms_it(name):
     weights = np.ones(len(problem.X)) if problem.sample_weight is None else problem.sample_weight.copy()
     weights[found.rows] = 0.0
     refit = refitted_with(fit, problem, weights)
-    again = refit.posterior_summary(method="lrvb", target="tables")["mean"].iloc[0]
+    again = refit.posterior(method="lrvb").summary("tables")["mean"].iloc[0]
     assert again == pytest.approx(found.confirmed, rel=1e-5)
     assert (again > value * 1.02) and value < value * 1.02
     # The first-order prediction is the sum of the influence of the rows that go.
@@ -425,9 +425,9 @@ def test_the_displays_draw_latent_classes(of_small):
     assert len(partition.rows_) == X.notna().any(axis=1).sum()
     deciding = DecidingRowsDisplay.from_estimator(fit, X, "weight[0]", threshold=fit.weights_[0] - 0.05)
     assert deciding.result.found
-    of_weights = PosteriorStdDisplay.from_estimator(fit, target=["weights", "tables"])
-    expected = np.concatenate([fit.weights_std_, fit.posterior_summary(method="lrvb", target="tables")["sd"]])
-    np.testing.assert_allclose(of_weights.lrvb_std, expected)
+    posterior, target = fit.posterior(method="lrvb"), ["weights", "tables"]
+    drawn = PosteriorStdDisplay.from_estimator(fit, posterior, target=target)
+    np.testing.assert_allclose(drawn.std, posterior.summary(target)["sd"])
 
 
 @pytest.mark.parametrize("display", [ComponentDisplay, InfluenceDisplay, PosteriorIntervalDisplay])

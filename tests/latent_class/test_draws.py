@@ -35,12 +35,12 @@ def flat_draws(draws):
 @pytest.mark.parametrize("name", ["categories", "durations", "mixed", "weights"])
 def test_draws_have_the_means_and_covariances_of_linear_response(name):
     fit = fitted(name)
-    draws = flat_draws(fit.sample_posterior(n_draws=10_000, random_state=0, method="lrvb"))
+    draws = flat_draws(fit.posterior(random_state=0, method="lrvb").sample(10_000))
     mean, sd, covariance = fit.posterior_mean_, fit.posterior_std_, fit.posterior_covariance_
     np.testing.assert_allclose((draws.mean(axis=0) - mean) / sd, 0.0, atol=0.06)
     units = np.outer(sd, sd)
     np.testing.assert_allclose(np.cov(draws.T) / units, covariance / units, atol=0.1)
-    weights = fit.posterior_summary(method="lrvb", target="weights")
+    weights = fit.posterior(method="lrvb").summary("weights")
     np.testing.assert_allclose(np.exp(draws[:, :2]).mean(axis=0), weights["mean"], atol=0.003)
     np.testing.assert_allclose(np.exp(draws[:, :2]).std(axis=0), weights["sd"], rtol=0.05)
 
@@ -50,7 +50,7 @@ def test_draws_do_not_depend_on_the_order_of_rows(name):
     problem, fit = PROBLEMS[name], fitted(name)
     shuffled, start = problem.take(np.random.default_rng(1).permutation(len(problem.X)))
     other = refitted(shuffled, init_params=start)
-    draws, others = (one.sample_posterior(n_draws=50, random_state=0, method="lrvb") for one in (fit, other))
+    draws, others = (one.posterior(random_state=0, method="lrvb").sample(50) for one in (fit, other))
     for column, values in draws.items():
         np.testing.assert_allclose(others[column], values, rtol=1e-6, err_msg=column)
 
@@ -64,7 +64,7 @@ def test_draws_of_sparse_categories_are_numbers():
     X.columns = ["a", "b", "c", "x"]
     given = {"n_init": 1, "moves": "merge", "random_state": 0, "category_concentration_prior": 0.003}
     fit = LRVBLatentClassMixture(4, degrees_of_freedom_prior=0.05, **given).fit(X)
-    draws = fit.sample_posterior(X, n_draws=500, method="exact", random_state=0)
+    draws = fit.posterior(X, method="exact", random_state=0).sample(500)
     assert not any(np.isnan(values).any() for values in draws.values())
     assert all(np.allclose(draws[name].sum(axis=2), 1.0) for name in "abc")
     assert (draws["a"] == 0.0).any()
@@ -75,12 +75,12 @@ def test_draws_of_sparse_categories_are_numbers():
 def test_one_class_of_constant_columns_is_known():
     X = pd.DataFrame({"colour": ["red"] * 10, "shape": ["round"] * 10})
     fit = LRVBLatentClassMixture(1, random_state=0).fit(X)
-    summary = fit.posterior_summary()
+    summary = fit.posterior().summary()
     assert (summary["sd"] == 0.0).all()
     for name in ("weight[0]", "probability[0,colour=red]"):
         assert (summary.loc[name, ["mean", "lower", "upper"]] == 1.0).all()
     for method in ("lrvb", "exact"):
-        draws = fit.sample_posterior(X, n_draws=3, method=method, random_state=0)
+        draws = fit.posterior(X, method=method, random_state=0).sample(3)
         assert all((values == 1.0).all() for values in draws.values())
     assert fit.posterior_check(X, random_state=0).verdict.startswith("Linear response is good")
     assert fit.partition_posterior(X, n_draws=5, random_state=0).labels.tolist() == [0] * 10
@@ -90,12 +90,12 @@ def test_one_class_of_constant_columns_is_known():
 
 def test_draws_are_tables_of_the_columns():
     fit = fitted("mixed")
-    draws = fit.sample_posterior(n_draws=7, random_state=3, method="lrvb")
+    draws = fit.posterior(random_state=3, method="lrvb").sample(7)
     shapes = {name: (7, *table.shape) for name, table in fit.tables_.items()}
     assert {name: values.shape for name, values in draws.items()} == {"weights": (7, 2), **shapes}
     for name in ("weights", "sport", "smokes"):
         np.testing.assert_allclose(draws[name].sum(axis=-1), 1.0, rtol=1e-12)
-    again = fit.sample_posterior(n_draws=7, random_state=3, method="lrvb")
+    again = fit.posterior(random_state=3, method="lrvb").sample(7)
     assert all(np.array_equal(values, again[name]) for name, values in draws.items())
 
 
@@ -103,7 +103,7 @@ def test_draws_are_tables_of_the_columns():
 @pytest.mark.parametrize("method", ["lrvb", "exact"])
 def test_draws_of_one_class_are_those_of_the_closed_form(method):
     fit, X = fitted("one class"), PROBLEMS["one class"].X
-    draws = fit.sample_posterior(n_draws=2000, random_state=0, method=method)
+    draws = fit.posterior(random_state=0, method=method).sample(2000)
     np.testing.assert_array_equal(draws["weights"], 1.0)
     number = 1.0 + X["sport"].value_counts().sort_index()
     visits, height = X["visits"].dropna(), X["height"].dropna()
@@ -147,13 +147,13 @@ def test_long_chains_are_long_enough():
 def test_exact_error_bars_are_those_of_long_chains(name):
     fit, _ = gibbs_references.fit(name)
     of_weights, of_tables = gibbs_of(name)
-    summary = fit.posterior_summary(method="exact", target=["weights", "tables"], random_state=0)
+    summary = fit.posterior(method="exact", random_state=0).summary(["weights", "tables"])
     assert summary.attrs["note"].startswith("Exact posterior:")  # The chains have converged.
     assert error(summary["sd"], np.concatenate([of_weights, of_tables])) < 0.05
     # The draws that were kept answer other questions.
-    covariance = fit.get_posterior_covariance(target="tables", method="exact")
+    covariance = fit.posterior(method="exact").covariance("tables")
     np.testing.assert_allclose(np.sqrt(np.diag(covariance)), summary["sd"][len(of_weights) :], rtol=1e-9)
-    draws = fit.sample_posterior(n_draws=100, method="exact")
+    draws = fit.posterior(method="exact").sample(100)
     assert {name: one.shape[1:] for name, one in draws.items() if name != "weights"} == {
         name: table.shape for name, table in fit.tables_.items()
     }
@@ -168,7 +168,7 @@ def test_the_check_finds_where_linear_response_is_wrong():
     check = carcinoma.posterior_check(table, random_state=0)
     assert (check.state, check.recommendation) == ("wrong", "exact")
     np.testing.assert_array_equal(check.names, carcinoma.posterior_names_)
-    of_tables = carcinoma.posterior_summary(method="lrvb", target="tables")["sd"]
+    of_tables = carcinoma.posterior(method="lrvb").summary("tables")["sd"]
     assert error(of_tables, gibbs_of("carcinoma")[1]) > 0.2  # It is wrong.
     gss82, table = gibbs_references.fit("gss82_3")
     assert gss82.posterior_check(table, random_state=0).state == "wrong"
@@ -179,7 +179,7 @@ def test_the_check_finds_where_linear_response_is_good():
     fit, table = gibbs_references.fit("penguins_like")
     of_weights, of_tables = gibbs_of("penguins_like")
     assert fit.posterior_check(table, random_state=0).state == "good"
-    summary = fit.posterior_summary(target=["weights", "tables"])  # By itself it takes linear response.
+    summary = fit.posterior().summary(["weights", "tables"])  # By itself it takes linear response.
     assert "Linear response is good" in summary.attrs["note"]
     assert error(summary["sd"][:3], of_weights) < 0.05
     assert error(summary["sd"][3:], of_tables) < 0.05
@@ -231,9 +231,9 @@ def log_densities(fit, draws, X):
 def test_arviz_gets_draws_by_column_and_log_likelihoods():
     require_arviz()
     fit, problem = fitted("weights"), PROBLEMS["weights"]
-    given = {"n_draws": 6, "random_state": 3, "method": "lrvb"}
-    data = fit.to_arviz(problem.X, sample_weight=problem.sample_weight, **given)
-    draws = fit.sample_posterior(**given)
+    given = {"random_state": 3, "method": "lrvb"}
+    data = fit.posterior(problem.X, sample_weight=problem.sample_weight, **given).to_arviz(6)
+    draws = fit.posterior(**given).sample(6)
     for name, values in draws.items():
         assert data.posterior[name].dims[:3] == ("chain", "draw", "component")
         np.testing.assert_array_equal(data.posterior[name].to_numpy()[0], values)
@@ -246,7 +246,7 @@ def test_arviz_gets_draws_by_column_and_log_likelihoods():
     expected = problem.sample_weight * log_densities(fit, draws, problem.X)
     np.testing.assert_allclose(data.log_likelihood["X"].to_numpy()[0], expected[:, counted], rtol=1e-9)
     np.testing.assert_array_equal(data.constant_data["sample_weight"], problem.sample_weight[counted])
-    assert not hasattr(fit.to_arviz(**given), "log_likelihood")
+    assert not hasattr(fit.posterior(**given).to_arviz(2), "log_likelihood")
 
 
 @pytest.mark.slow
@@ -259,7 +259,7 @@ def test_columns_that_are_ignored_change_no_answer():
     np.testing.assert_array_equal(fit.posterior_names_, expected.posterior_names_)
     assert_equal_to_rounding(fit.influence(X), expected.influence(problem.X))
     assert_equal_to_rounding(fit.loo_score_samples(X), expected.loo_score_samples(problem.X))
-    observed = fit.to_arviz(X, n_draws=2, random_state=0, method="lrvb").observed_data["X"]
+    observed = fit.posterior(X, random_state=0, method="lrvb").to_arviz(2).observed_data["X"]
     assert observed["feature"].to_numpy().tolist() == list(problem.X)
 
 
@@ -286,10 +286,10 @@ def test_a_pickle_takes_the_rows_again(monkeypatch):
     set_sizes(monkeypatch, pickled_bytes=0)
     twin = pickle.loads(pickle.dumps(fit))
     with pytest.raises(ValueError, match="are not part of a pickled"):
-        twin.get_posterior_covariance(method="lrvb")
+        twin.posterior(method="lrvb").covariance()
     with pytest.raises(ValueError, match="pass X"):
-        twin.posterior_summary(method="exact")
-    found = twin.get_posterior_covariance(method="lrvb", X=problem.X)
+        twin.posterior(method="exact").summary()
+    found = twin.posterior(problem.X, method="lrvb").covariance()
     assert_equal_to_rounding(found, fit.posterior_covariance_)
     assert_equal_to_rounding(twin.posterior_covariance_, found)
 
@@ -304,7 +304,7 @@ def test_error_bars_do_not_need_the_batches_of_the_fit():
 
     fit, whole = mixture(problem, **given).fit(batches), refitted(problem, **given)
     parts.clear()  # As files that are closed.
-    covariance, expected = (one.get_posterior_covariance(method="lrvb") for one in (fit, whole))
+    covariance, expected = (one.posterior(method="lrvb").covariance() for one in (fit, whole))
     sd = np.sqrt(np.diag(expected))
     np.testing.assert_allclose(covariance / np.outer(sd, sd), expected / np.outer(sd, sd), atol=1e-8)
 
@@ -313,10 +313,10 @@ def test_replaced_arrays_have_no_error_bars():
     fit = copy.copy(fitted("mixed"))
     fit.weights_ = np.array([0.5, 0.5])
     with pytest.raises(ValueError, match="Changed since the fit: weights_"):
-        fit.posterior_summary()
+        fit.posterior().summary()
     twin = pickle.loads(pickle.dumps(fit))
     with pytest.raises(ValueError, match="Changed since the fit: weights_"):
-        twin.posterior_summary()
+        twin.posterior().summary()
 
 
 callbacks = pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on.")
@@ -349,17 +349,15 @@ def test_a_callback_ends_a_fit():
 QUESTIONS = {
     "loo_score_samples": lambda fit, X: fit.loo_score_samples(X),
     "leverage": lambda fit, X: fit.leverage(X),
-    "predict_proba": lambda fit, X: fit.predict_proba(X, return_std=True, method="lrvb")[1],
+    "predict_proba": lambda fit, X: fit.posterior(method="lrvb").predict_proba(X)[1],
     "influence": lambda fit, X: fit.influence(X),
-    "sample_posterior": lambda fit, X: fit.sample_posterior(n_draws=300, random_state=0, method="lrvb")[
-        "sport"
-    ],
+    "sample": lambda fit, X: fit.posterior(random_state=0, method="lrvb").sample(300)["sport"],
     "posterior_check": lambda fit, X: (
         fit.posterior_check(X, sample_weight=None, n_draws=200, random_state=0).log_evidence
     ),
-    "bootstrap": lambda fit, X: fit.get_posterior_covariance(
-        target="weights", method="bootstrap", X=X, n_draws=4, random_state=0, groups=np.arange(100) // 5
-    ),
+    "bootstrap": lambda fit, X: fit.posterior(
+        X, method="bootstrap", n_draws=4, random_state=0, groups=np.arange(100) // 5
+    ).covariance("weights"),
 }
 
 

@@ -38,8 +38,8 @@ def test_durations_are_positive(value):
 
 def test_one_class_has_the_gamma_posterior():
     fit = refitted(replace(PROBLEM, n_components=1))
-    draws = fit.sample_posterior(n_draws=4000, random_state=0, method="exact")
-    summary = fit.posterior_summary(target="tables", method="exact", random_state=0)
+    draws = fit.posterior(random_state=0, method="exact").sample(4000)
+    summary = fit.posterior(method="exact", random_state=0).summary("tables")
     for column in PROBLEM.X:
         y = PROBLEM.X[column].dropna()
         posterior = stats.gamma(1 + len(y), scale=1 / (y.mean() + y.sum()))
@@ -52,8 +52,8 @@ def test_one_class_has_the_gamma_posterior():
 
 def test_error_bars_are_nearly_those_of_the_exact_posterior():
     fit = fitted("durations")
-    asked = {"target": ["weights", "tables"], "random_state": 0}
-    exact, lrvb = (fit.posterior_summary(method=method, **asked) for method in ("exact", "lrvb"))
+    posteriors = [fit.posterior(method=method) for method in ("exact", "lrvb")]
+    exact, lrvb = (posterior.summary(["weights", "tables"]) for posterior in posteriors)
     np.testing.assert_allclose(lrvb["sd"], exact["sd"], rtol=0.2)
     np.testing.assert_array_less(abs(lrvb["mean"] - exact["mean"]), 0.3 * exact["sd"])
 

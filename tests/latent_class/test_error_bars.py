@@ -133,7 +133,7 @@ def covariance_given_classes(problem, responsibilities):
 @pytest.mark.parametrize("name", GIVEN)
 def test_mean_field_is_the_covariance_of_q(name):
     fit, problem = fitted(name), PROBLEMS[name]
-    found = fit.get_posterior_covariance(method="mean_field")
+    found = fit.posterior(method="mean_field").covariance()
     assert_same_covariance(found, covariance_given_classes(problem, fit.predict_proba(problem.X)))
 
 
@@ -217,7 +217,7 @@ def test_the_sandwich_is_the_jackknife_by_refits():
             ends.append(moved.posterior_mean_)
         influence[pattern] = (ends[0] - ends[1]) / (2 * h)
     of_rows = influence[numbers] - influence[numbers].mean(axis=0)
-    assert_same_covariance(fit.get_posterior_covariance(method="sandwich"), of_rows.T @ of_rows, 1e-5)
+    assert_same_covariance(fit.posterior(method="sandwich").covariance(), of_rows.T @ of_rows, 1e-5)
 
 
 @pytest.mark.parametrize("name", ["categories", "weights"])
@@ -230,7 +230,8 @@ def test_the_sandwich_of_groups_is_the_spread_of_their_influence(name):
     centred = influence - influence.mean(axis=0)
     n_groups = len(influence)
     expected = n_groups / (n_groups - 1) * centred.T @ centred
-    assert_same_covariance(fit.get_posterior_covariance(X=problem.X, **rows), expected)
+    found = fit.posterior(problem.X, method="sandwich", **rows)
+    assert_same_covariance(found.covariance(), expected)
 
 
 @pytest.mark.parametrize("method", ["auto", "bootstrap"])
@@ -239,8 +240,8 @@ def test_joined_rows_do_not_know_their_groups(method):
     X = problem.X[["smokes", "sport", "retired"]]
     fit, groups = refitted(replace(problem, X=X)), np.arange(len(X)) // 4
     with pytest.raises(ValueError, match=r"If X was left out, pass it, .* latent classes join equal ones"):
-        fit.get_posterior_covariance(groups=groups, method=method)
-    assert np.isfinite(fit.get_posterior_covariance(groups=groups, X=X, method=method, n_draws=5)).all()
+        fit.posterior(groups=groups, method=method).covariance()
+    assert np.isfinite(fit.posterior(X, groups=groups, method=method, n_draws=5).covariance()).all()
 
 
 # Attributes and tables.
@@ -251,12 +252,12 @@ def test_all_ways_to_an_error_bar_agree(name):
     fit = fitted(name)
     names, std = fit.posterior_names_.tolist(), fit.posterior_std_
     np.testing.assert_allclose(std, np.sqrt(np.diag(fit.posterior_covariance_)), rtol=1e-10)
-    summary = fit.posterior_summary(method="lrvb", target="all", min_count=0)
+    summary = fit.posterior(method="lrvb").summary("all", min_count=0)
     assert summary.index.tolist() == names
     np.testing.assert_allclose(summary["sd"], std, rtol=1e-10)
     np.testing.assert_allclose(summary["mean"], fit.posterior_mean_, rtol=1e-12)
     assert (summary["lower"] < summary["mean"]).all() and (summary["mean"] < summary["upper"]).all()
-    mean_field = np.sqrt(np.diag(fit.get_posterior_covariance(method="mean_field")))
+    mean_field = np.sqrt(np.diag(fit.posterior(method="mean_field").covariance()))
     np.testing.assert_allclose(summary["mean_field_sd"], mean_field, rtol=1e-10)
     tables, deviations = fit.tables_, fit.tables_std_
     assert list(tables) == list(deviations) == list(PROBLEMS[name].X)
@@ -269,15 +270,15 @@ def test_all_ways_to_an_error_bar_agree(name):
             place = names.index(f"{kind}[{k},{column}{end}]")
             assert deviations[column].iloc[k, value] == pytest.approx(std[place], rel=1e-10)
             assert table.iloc[k, value] == pytest.approx(fit.posterior_mean_[place], rel=1e-12)
-    of_weights = fit.posterior_summary(method="lrvb", target="weights", min_count=0)
+    of_weights = fit.posterior(method="lrvb").summary("weights", min_count=0)
     np.testing.assert_allclose(of_weights["sd"], fit.weights_std_, rtol=1e-10)
     np.testing.assert_allclose(of_weights["mean"], fit.weights_, rtol=1e-12)
-    few = fit.posterior_summary(method="lrvb", target="tables")
+    few = fit.posterior(method="lrvb").summary("tables")
     assert len(few) == fit.n_occupied_ * (len(names) - len(fit.weights_)) / len(fit.weights_)
 
 
 def test_summaries_stay_within_the_range_of_the_parameters():
-    summary = fitted("surplus").posterior_summary(interval=0.999, min_count=0, method="lrvb")
+    summary = fitted("surplus").posterior(method="lrvb").summary(interval=0.999, min_count=0)
     kinds = summary.index.str.split("[").str[0]
     shares = summary[kinds.isin(["weight", "probability"])]
     assert shares["lower"].min() >= 0.0 and shares["upper"].max() <= 1.0
@@ -290,6 +291,6 @@ def test_classes_that_coincide_have_no_error_bars():
     fit = refitted(problem, **given)
     np.testing.assert_allclose(fit.weights_, 0.5)
     with pytest.raises(IndefiniteInformationError, match=r"(?s)saddle.*Components 0 and 1 coincide"):
-        fit.get_posterior_covariance(method="lrvb")
+        fit.posterior(method="lrvb").covariance()
     assert not hasattr(fit, "posterior_covariance_")
     assert np.isfinite(fit.predict_proba(problem.X)).all()

@@ -32,9 +32,7 @@ def own_weights(problem):
 
 def estimates(fit, target):
     """Posterior means of a target, in the shape of its influence."""
-    return (
-        fit.posterior_summary(method="lrvb", target=target)["mean"].to_numpy().reshape(len(fit.weights_), -1)
-    )
+    return fit.posterior(method="lrvb").summary(target)["mean"].to_numpy().reshape(len(fit.weights_), -1)
 
 
 def slope(problem, fit, function, rows, h=1e-3):
@@ -62,7 +60,7 @@ def test_influence_is_the_slope_of_refits(name):
         for target in TARGETS:
             moves = slope(problem, fit, lambda refit, t=target: estimates(refit, t), [row])
             found = influence[target][row].reshape(moves.shape)
-            sd = fit.posterior_summary(method="lrvb", target=target)["sd"].to_numpy().reshape(moves.shape)
+            sd = fit.posterior(method="lrvb").summary(target)["sd"].to_numpy().reshape(moves.shape)
             np.testing.assert_allclose(found / sd, moves / sd, rtol=0, atol=1e-5)
 
 
@@ -126,7 +124,7 @@ def test_blocks_and_threads_do_not_matter(n_jobs, monkeypatch):
     questions = {
         "influence": lambda fit: fit.influence(problem.X),
         "leverage": lambda fit: fit.leverage(problem.X),
-        "predict_proba": lambda fit: fit.predict_proba(problem.X, return_std=True, method="lrvb")[1],
+        "predict_proba": lambda fit: fit.posterior(method="lrvb").predict_proba(problem.X)[1],
         "loo_score_samples": lambda fit: fit.loo_score_samples(problem.X),
     }
     expected = {name: question(fitted("mixed")) for name, question in questions.items()}
@@ -178,7 +176,7 @@ def test_leverage_is_the_slope_of_a_rows_own_score(name):
         own = problem.X.iloc[[row]]
         expected = slope(problem, fit, lambda refit, own=own: refit.score_samples(own)[0], [row])
         np.testing.assert_allclose(leverage[row], expected, rtol=1e-5)
-    scores, std = fit.score_samples(problem.X, return_std=True, method="lrvb")
+    scores, std = fit.posterior(method="lrvb").score_samples(problem.X)
     np.testing.assert_array_equal(scores, fit.score_samples(problem.X))
     np.testing.assert_allclose(std**2, leverage, rtol=1e-12)
 
@@ -244,7 +242,7 @@ def test_spreads_of_predictions_are_those_of_the_twin_by_the_delta_method(name):
     matrix, covariance = linear_map(log_densities, means), twin.covariance(*statistics)
     r = softmax(log_densities(*means), axis=1)
     X = problem.X.iloc[rows]
-    found, std = fit.predict_proba(X, return_std=True, method="lrvb")
+    found, std = fit.posterior(method="lrvb").predict_proba(X)
     np.testing.assert_array_equal(found, fit.predict_proba(X))
     np.testing.assert_allclose(found, r, rtol=1e-7)
     gradients = r[:, :, None] * (matrix - np.einsum("nk,nks->ns", r, matrix)[:, None])
@@ -253,7 +251,7 @@ def test_spreads_of_predictions_are_those_of_the_twin_by_the_delta_method(name):
     gradients = np.einsum("nk,nks->ns", r, matrix)
     variances = np.einsum("ns,st,nt->n", gradients, covariance, gradients)
     np.testing.assert_allclose(
-        fit.score_samples(X, return_std=True, method="lrvb")[1], np.sqrt(variances), rtol=1e-6
+        fit.posterior(method="lrvb").score_samples(X)[1], np.sqrt(variances), rtol=1e-6
     )
 
 
@@ -328,7 +326,7 @@ def test_prior_sensitivity_is_the_slope_of_refits(name):
     start, h = fit.predict_proba(problem.X), 1e-4
     found = {target: fit.prior_sensitivity(target) for target in TARGETS}
     assert all(moves.keys() == numbers.keys() for moves in found.values())
-    deviations = {t: fit.posterior_summary(method="lrvb", target=t)["sd"].to_numpy() for t in TARGETS}
+    deviations = {t: fit.posterior(method="lrvb").summary(t)["sd"].to_numpy() for t in TARGETS}
     for number, value in numbers.items():
         ends = [
             refitted(problem, init_params=start, tol=1e-14, **{**numbers, number: value + change})

@@ -37,7 +37,7 @@ def log_density(values):
 
 def estimates(fit):
     """Posterior means and standard deviations of weights and tables, (d,) each."""
-    summary = fit.posterior_summary(method="lrvb", target=list(TARGETS))
+    summary = fit.posterior(method="lrvb").summary(list(TARGETS))
     return summary["mean"].to_numpy(), summary["sd"].to_numpy()
 
 
@@ -170,9 +170,7 @@ def test_exact_draws_are_those_of_gibbs_sampling(name, most):
     draws = gibbs.sample(
         problem.X, kinds, (fit.weights_, tables_of(fit)), n_chains=100, n_draws=600, n_warmup=100, learns=True
     )
-    exact = fit.posterior_summary(
-        problem.X, method="exact", target=list(TARGETS), n_draws=8000, random_state=0
-    )
+    exact = fit.posterior(problem.X, method="exact", n_draws=8000, random_state=0).summary(list(TARGETS))
     means, deviations = (
         np.concatenate([own["weights"], np.concatenate([own[name] for name in kinds], axis=1).ravel()])
         for own in (draws.mean(), draws.std())

@@ -102,8 +102,8 @@ def test_uncertainty_of_far_rows_is_refused_by_name(model):
     estimator = fitted(model)
     rows = np.concatenate([X[:3], [[1e80, 0.0]], FAR])
     for ask in (
-        lambda: estimator.predict_proba(rows, return_std=True, method="lrvb"),
-        lambda: estimator.score_samples(rows, return_std=True, method="lrvb"),
+        lambda: estimator.posterior(method="lrvb").predict_proba(rows),
+        lambda: estimator.posterior(method="lrvb").score_samples(rows),
         lambda: estimator.leverage(rows),
         lambda: estimator.influence(rows),
         lambda: estimator.influence(rows, target="precisions", perturb="weight"),
@@ -114,8 +114,8 @@ def test_uncertainty_of_far_rows_is_refused_by_name(model):
     # What is near enough has finite answers.
     rows = np.array([[1e60, 0.0], [0.0, -1e60]])
     for answer in (
-        *estimator.predict_proba(rows, return_std=True, method="lrvb"),
-        *estimator.score_samples(rows, return_std=True, method="lrvb"),
+        *estimator.posterior(method="lrvb").predict_proba(rows),
+        *estimator.posterior(method="lrvb").score_samples(rows),
     ):
         assert np.all(np.isfinite(answer))
     assert np.all(np.isfinite(estimator.influence(rows)))

@@ -5,7 +5,8 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.special import digamma
+from scipy import stats
+from scipy.special import digamma, logsumexp
 
 from sklearn_lrvb.mixture.weight_priors import (
     WEIGHT_PRIORS,
@@ -199,3 +200,55 @@ def test_the_best_order_is_the_best_of_all(name, concentration):
     best = prior.log_evidence(counts[:, orders]).max(axis=1)
     in_order = np.take_along_axis(counts, prior.best_order(counts), axis=1)
     np.testing.assert_allclose(prior.log_evidence(in_order), best, rtol=1e-12)
+
+
+IN_ALL_ORDERS = np.array([3.0, 11.0, 0.0, 6.0])
+ORDERS = [list(order) for order in itertools.permutations(range(4))]
+
+
+def moments_in_order(weights, counts):
+    """E pi and E pi^2 given counts, the sticks being broken in the order of the components: (2, K)."""
+    of_sticks = [stats.beta(stick, rest) for stick, rest in zip(*weights.sticks(counts), strict=True)]
+    of_rests = [stats.beta(rest, stick) for stick, rest in zip(*weights.sticks(counts), strict=True)]
+    return np.array(
+        [
+            np.cumprod([1.0, *(own.moment(power) for own in of_rests[:-1])])
+            * [own.moment(power) for own in of_sticks]
+            for power in (1, 2)
+        ]
+    )
+
+
+@pytest.mark.parametrize("concentration", [0.3, 4.0])
+def test_sticks_are_drawn_in_all_orders_by_their_probability(concentration):
+    weights, n_draws = StickBreakingWeights(concentration, 4), 40_000
+    log_evidences = np.array([weights.log_evidence(IN_ALL_ORDERS[order]) for order in ORDERS])
+    expected = np.zeros((2, 4))
+    for order, share in zip(ORDERS, np.exp(log_evidences - logsumexp(log_evidences)), strict=True):
+        expected[:, order] += share * moments_in_order(weights, IN_ALL_ORDERS[order])
+    rng = np.random.default_rng(0)
+    drawn = np.exp(weights.log_weights(*weights.drawn(np.tile(IN_ALL_ORDERS, (n_draws, 1)), rng)))
+    for values, mean in zip((drawn, np.square(drawn)), expected, strict=True):
+        error = values.std(axis=0) / np.sqrt(n_draws)
+        np.testing.assert_array_less(np.abs(values.mean(axis=0) - mean), 4.5 * error)
+
+
+@pytest.mark.parametrize("noise", [False, True])
+@pytest.mark.parametrize("concentration", [0.3, 4.0])
+def test_the_log_symmetry_is_a_sum_over_all_orders(concentration, noise):
+    sticks = StickBreakingWeights(concentration, 4)
+    weights = WeightsWithNoise(sticks) if noise else sticks
+    counts = np.append(IN_ALL_ORDERS, 5.0) if noise else IN_ALL_ORDERS
+    log_stick, log_rest = weights.drawn(np.tile(counts, (5, 1)), np.random.default_rng(0))
+    of_components = log_stick[:, noise:], log_rest[:, noise:]
+    log_weights, log_left = sticks.log_weights(*of_components), of_components[1].sum(axis=1)
+
+    def log_density(order):
+        own_stick, own_rest = sticks.log_sticks(log_weights[:, order], log_left)
+        of_sticks = stats.beta(1.0, concentration).logpdf(np.exp(own_stick)).sum(axis=1)
+        return of_sticks - np.cumsum(own_rest, axis=1)[:, :-1].sum(axis=1)
+
+    log_densities = np.array([log_density(order) for order in ORDERS])
+    np.testing.assert_allclose(
+        weights.log_symmetry(log_stick, log_rest), logsumexp(log_densities, axis=0) - log_densities[0]
+    )

@@ -67,7 +67,7 @@ def test_what_is_displayed_is_within_half_of_the_second_digit(scale):
 
 
 def test_the_display_ends_with_the_reading_of_the_prior():
-    summary = fitted(MODELS[0]).posterior_summary(method="lrvb")
+    summary = fitted(MODELS[0]).posterior(method="lrvb").summary()
     below = " ".join(repr(summary).split("\n\n")[-1].splitlines())
     assert below == f"{summary.attrs['note']} {summary.attrs['prior']}"
     assert max(map(len, repr(summary).splitlines())) <= 80
@@ -78,9 +78,7 @@ def test_the_display_ends_with_the_reading_of_the_prior():
 def test_names_are_escaped_in_html():
     X = pd.DataFrame(overlapping(60), columns=["<b>", "a & b"])
     summary = (
-        LRVBGaussianMixture(n_components=2, random_state=0)
-        .fit(X)
-        .posterior_summary(target="means", method="lrvb")
+        LRVBGaussianMixture(n_components=2, random_state=0).fit(X).posterior(method="lrvb").summary("means")
     )
     summary.attrs["prior"] = "moves mean[0,<b>]"
     shown = summary._repr_html_()
@@ -89,7 +87,7 @@ def test_names_are_escaped_in_html():
 
 
 def test_pandas_options_hold():
-    summary = fitted(MODELS[0]).posterior_summary(method="lrvb")
+    summary = fitted(MODELS[0]).posterior(method="lrvb").summary()
     plain = pd.DataFrame(summary.to_dict("series"))
     with pd.option_context("display.float_format", "{:.4f}".format):
         assert repr(plain) in repr(summary)
@@ -114,7 +112,7 @@ def test_ends_of_a_long_table_are_those_of_the_whole():
 
 
 def test_it_is_an_ordinary_frame_otherwise():
-    summary = fitted(MODELS[0]).posterior_summary(method="lrvb")
+    summary = fitted(MODELS[0]).posterior(method="lrvb").summary()
     for other in (
         summary.head(),
         summary[["mean", "sd"]],
@@ -137,7 +135,7 @@ def test_it_is_an_ordinary_frame_otherwise():
 
 
 def test_tables_that_users_change_are_displayed():
-    summary = fitted(MODELS[0]).posterior_summary(target="weights", method="lrvb")
+    summary = fitted(MODELS[0]).posterior(method="lrvb").summary("weights")
     shown = repr(summary)
     summary["note"] = ["first", "second"]
     lines = repr(summary).splitlines()

@@ -1,7 +1,8 @@
 """A plain Gibbs sampler of a Gaussian mixture that learns b0 and C0, many chains at once.
 
 It is written from the model alone (`learned_prior.py`), and draws in turn weights, means and precisions; b0
-and C0; and labels. Arrays have the chains (C) as their first axis. Means are measured from the prior's.
+and C0; and labels. With broken sticks it also draws the order of the labels, given which rows are together:
+the prior depends on it. Arrays have the chains (C) as their first axis. Means are measured from the prior's.
 """
 
 import itertools
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from covariance_types import CovarianceType
+from scipy.special import betaln, xlogy
 
 
 @dataclass(frozen=True)
@@ -120,34 +122,71 @@ def random_labels(rng, model, log_weights, means, blocks):
     return np.eye(model.n_components)[(scores + rng.gumbel(size=scores.shape)).argmax(axis=2)]
 
 
-def sampled(model, labels, n_chains, n_scans, n_warmup, seed=0):
-    """Draws of theta and b0: log weights, means, unique precisions, b0; (n_scans, C, D + 1).
+def in_random_order(rng, model, assigned):
+    """Indicators with the labels in an order drawn given the partition; the weights are integrated out."""
+    order = orders(model)
+    own = assigned.sum(axis=1)[:, order]  # (C, orders, K)
+    later = own[..., ::-1].cumsum(axis=-1)[..., ::-1] - own
+    log_shares = betaln(1.0 + own, model.concentration + later).sum(axis=-1)
+    drawn = order[(log_shares + rng.gumbel(size=log_shares.shape)).argmax(axis=1)]
+    return np.take_along_axis(assigned, drawn[:, None, :], axis=2)
 
-    Every chain starts from the labels (N,), and components are numbered as theirs.
+
+def orders(model):
+    """All orders of the components, (K!, K)."""
+    return np.array(list(itertools.permutations(range(model.n_components))))
+
+
+def sampled(model, starts, closest_to, n_scans, n_warmup, thinning=1, seed=0):
+    """Draws of theta and b0: log weights, means, unique precisions, b0; (n_scans / thinning, C, D + 1).
+
+    Chains start from labels (C, N). Components are numbered as those of a `Mixture` that they are closest to.
     """
-    rng, one_of = np.random.default_rng(seed), np.eye(model.n_components)[labels]
-    assigned = np.broadcast_to(one_of, (n_chains, *one_of.shape))
-    b0 = np.ones(n_chains)
-    C0 = np.broadcast_to(model.expected_scale, (n_chains, *model.expected_scale.shape[1:]))
+    rng, assigned = np.random.default_rng(seed), np.eye(model.n_components)[starts]
+    b0 = np.ones(len(starts))
+    C0 = np.broadcast_to(model.expected_scale, (len(starts), *model.expected_scale.shape[1:]))
     draws = []
     for scan in range(n_warmup + n_scans):
+        if model.sticks:
+            assigned = in_random_order(rng, model, assigned)
         parameters = random_parameters(rng, model, assigned, b0, C0)
         b0, C0 = random_hyperparameters(rng, model, *parameters[1:])
         assigned = random_labels(rng, model, *parameters)
-        if scan >= n_warmup:
-            draws.append(numbered(model, one_of, assigned, *parameters, b0))
+        if scan >= n_warmup and scan % thinning == 0:
+            draws.append(numbered(model, closest_to, *parameters, b0))
     return np.array(draws)
 
 
-def numbered(model, one_of, assigned, log_weights, means, blocks, b0):
-    """Parameters of components numbered such that most rows are in that of their first label, (C, D + 1)."""
-    order = list(itertools.permutations(range(model.n_components)))
-    agreement = np.einsum("nk,cnl->ckl", one_of, assigned)
-    shared = np.stack([agreement[:, np.arange(len(one)), one].sum(axis=1) for one in order], axis=1)
-    best = np.array(order)[shared.argmax(axis=1)]  # (C, K)
-    log_weights = np.take_along_axis(log_weights, best, axis=1)
+@dataclass(frozen=True)
+class Mixture:
+    """Shares of the rows (K,), means (K, P) and covariances (K, P, P) of components."""
+
+    shares: np.ndarray
+    means: np.ndarray
+    covariances: np.ndarray
+
+    def divergences(self, log_weights, means, precisions):
+        """Of draws' components (columns) from these (rows), doubled, of label and row together: (C, K, K)."""
+        shares, n_features = self.shares[:, None], self.means.shape[1]
+        gaps = means[:, None] - self.means[:, None]
+        squares = np.einsum("cklp,clpq,cklq->ckl", gaps, precisions, gaps)
+        traces = np.einsum("clpq,kpq->ckl", precisions, self.covariances)
+        log_ratios = (
+            np.linalg.slogdet(precisions)[1][:, None] + np.linalg.slogdet(self.covariances)[1][:, None]
+        )
+        of_rows = traces + squares - log_ratios - n_features
+        return shares * (of_rows - 2.0 * log_weights[:, None]) + 2.0 * xlogy(shares, shares)
+
+
+def numbered(model, closest_to, log_weights, means, blocks, b0):
+    """Parameters with the numbers of the components of a `Mixture` that are closest, (C, D + 1)."""
     log_weights = log_weights - np.logaddexp.reduce(log_weights, axis=1, keepdims=True)
-    means = np.take_along_axis(means, best[..., None], axis=1) + model.mean_prior
+    means = means + model.mean_prior
+    divergences = closest_to.divergences(log_weights, means, model.matrices(blocks))
+    order = orders(model)
+    best = order[divergences[:, np.arange(model.n_components), order].sum(axis=-1).argmin(axis=1)]  # (C, K)
+    log_weights = np.take_along_axis(log_weights, best, axis=1)
+    means = np.take_along_axis(means, best[..., None], axis=1)
     groups = model.per_group(blocks)
     if not model.covariance_type.is_shared:
         groups = np.take_along_axis(groups, best[..., None, None, None], axis=1)

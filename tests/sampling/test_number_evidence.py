@@ -49,10 +49,12 @@ def test_optima_that_overlap_share_their_draws():
     assert alone.log_evidence - shared.log_evidence == pytest.approx(np.log(2.0), abs=0.15)
 
 
-def test_without_chains_importance_sampling_decides():
+@pytest.mark.parametrize("added", [0.0, 1e-7])
+def test_without_chains_importance_sampling_decides(added):
+    # One optimum is all that there is; or a weight is no whole number, and rows are not assigned at random.
     prior, rows = Prior("full", 1), clusters(9, 1, 12.0)
     broken = np.ones(9)
-    broken[0] += 1e-7  # no whole number, so that rows are not assigned at random
+    broken[0] += added
     result = number_of_clusters(
         prior.fit(rows, 2),
         rows,

@@ -57,7 +57,7 @@ def _row(posterior, reference, settings):
     mixtures = {name: prior.fitted(X, name) for name in FACTORIZATIONS}
     covariances = {
         "lrvb": mixtures["independent"].posterior_covariance_,
-        "mean_field": mixtures["independent"].get_posterior_covariance(method="mean_field"),
+        "mean_field": mixtures["independent"].posterior(method="mean_field").covariance(),
         "joint": mixtures["joint"].posterior_covariance_,
     }
     times = settings.clock.interleaved({"ours": lambda: prior.fitted(X, "independent").posterior_covariance_})

@@ -65,8 +65,9 @@ class OursSampled:
         mixture = task.prior.fitted(task.X)
         fit_seconds, begin = process_time() - begin, process_time()
         posterior = exact_posterior(mixture, task.X, 0)
-        covariance = mixture.get_posterior_covariance(method="exact", random_state=0)
-        effective = posterior.effective_draws
+        covariance = mixture.posterior(method="exact", random_state=0).covariance()
+        names = "weights", "means", "precisions"
+        effective = float(min((posterior.draws.errors(name)[0] ** -2.0).min() for name in names))
         thousand = (process_time() - begin) * 1000 / effective
         columns = {
             "draws": len(posterior.draws),

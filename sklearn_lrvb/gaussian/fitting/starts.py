@@ -14,6 +14,7 @@ from itertools import chain, cycle, islice
 import numpy as np
 from sklearn.cluster import kmeans_plusplus
 
+from sklearn_lrvb.gaussian.fitting.completion import Completion
 from sklearn_lrvb.mixture.multi_start import k_means, nearest_centers
 
 # Largest number of rows that starts are made from: more rows would change the centers of k-means less than
@@ -93,6 +94,16 @@ def kinds_of_starts(init_params, n_components, n_init):
     if init_params != "kmeans" or n_components == 1:
         return [first] * n_init
     return list(islice(chain([first, STANDARDIZED_KMEANS], cycle(_IN_TURN)), n_init))
+
+
+def further_starts(posterior, rows, n_starts, random_state):
+    """Yield responsibilities of several starts of "kmeans" other than the first."""
+    n_components, is_flat = posterior.n_components, posterior.prior.flat
+    completion = None
+    if rows.has_missing:
+        completion = Completion(rows, posterior.structure.is_matrix, posterior.model)
+    for kind in kinds_of_starts("kmeans", n_components, 1 + n_starts)[1:]:
+        yield starting_responsibilities(rows, n_components, kind, random_state, is_flat, completion)
 
 
 def starting_responsibilities(rows, n_components, kind, random_state, is_flat, completion=None):

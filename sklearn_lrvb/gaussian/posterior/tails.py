@@ -16,14 +16,14 @@ and the log density of the row is, without E log|Lambda|/2,
 
     log Gamma(kappa) - log Gamma(nu/2) - P/2 log(nu pi) - kappa log(1 + delta/nu).
 
-*Fitted nu.* The prior is Gamma(2, 1/10) (Juarez and Steel, 2010), used as a density of log nu. It keeps nu
-finite if rows are normal. The derivative of the lower bound in log nu is zero at the optimum, which depends
+*Fitted nu.* The prior is exponential with mean 10 (Fernandez and Steel, 1998), a density of log nu. It keeps
+nu finite if rows are normal. The derivative of the lower bound in log nu is zero at the optimum. It depends
 on the sums N = sum w r and T = sum w r (E log u - E u) over the rows, of all components or of each:
 
-    nu/2 [N k(nu) + T] + 2 - nu/10 = 0,        k(nu) = log(nu/2) + 1 - psi(nu/2).
+    nu/2 [N k(nu) + T] + 1 - nu/10 = 0,        k(nu) = log(nu/2) + 1 - psi(nu/2).
 
 The feature of nu is phi = nu/2 (k(nu) + log u - u), and the complete information of log nu is
-nu^2 N (psi'(nu/2)/4 - 1/(2 nu)) + 2.
+nu^2 N (psi'(nu/2)/4 - 1/(2 nu)) + 1.
 """
 
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ from scipy.special import digamma, gammaln, zeta
 
 from sklearn_lrvb.distributions.special_functions import log_gamma_rise
 
-_SHAPE, _RATE = 2.0, 0.1  # Of the prior of nu.
+_SHAPE, _RATE = 1.0, 0.1  # Of the prior of nu.
 _LOG_PRIOR_CONSTANT = _SHAPE * np.log(_RATE) - gammaln(_SHAPE)
 # nu at which fits and trial merges start: iterations raise nu fast, and lower it slowly.
 NU_AT_START = 3.0
@@ -321,7 +321,7 @@ def _bound_of_nu(nu, counts, sums):
 
 
 def _roots(counts, totals, start):
-    """nu with nu/2 [N k(nu) + T] + 2 - nu/10 = 0, by bisection of log nu and Newton's method.
+    """nu with nu/2 [N k(nu) + T] + 1 - nu/10 = 0, by bisection of log nu and Newton's method.
 
     Arrays (...) of N and T; NaN where one of them is.
     """

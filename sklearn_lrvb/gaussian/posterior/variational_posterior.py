@@ -550,6 +550,25 @@ class VariationalPosterior:
             moments = replace(moments, scale_sums=other.scale_sums, log_scale_sums=sums)
         return self.residual(moments)
 
+    def residual_at(self, other, moments):
+        """EM(s) - s of another posterior, given its moments, in the coordinates of this one: (D,)."""
+        structure, n_components, of_scales = self.structure, self.n_components, ()
+        own = other.effective_degrees_of_freedom[structure.statistic_axes] * structure.identity
+        maps = structure.composed(self.whiteners, other.covariance_cholesky)
+        shifts = structure.transformed(self.whiteners, other.centred_means - self.centred_means)
+        counts = moments.counts - other.label_counts
+        by_shifts = (moments.mean_counts(n_components) - other.mean_counts)[:, None] * shifts
+        first = structure.transformed(maps, moments.first) + by_shifts
+        mixed = structure.outer_products(first - 0.5 * by_shifts, shifts)
+        second = structure.congruence(maps, moments.second - own) + mixed + structure.transposed(mixed)
+        if self.tails is not None:
+            sums = other.tails.sums_of(other.counts, other.tails.feature_sums_of_q())
+            of_tails = self.tails.feature_sums(counts[:n_components], moments.log_scale_sums - sums)
+            of_scales = moments.scale_sums - other.scale_sums, of_tails
+        return structure.features.from_moments(
+            counts, first, second, structure.identity_statistic, *of_scales
+        )
+
     def after_step(self, change):
         """The posterior whose statistics differ by ``change``, (D,); counts do not fall below zero.
 

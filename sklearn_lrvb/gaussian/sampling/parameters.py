@@ -18,7 +18,6 @@ import numpy as np
 
 from sklearn_lrvb.answers.targets import NoCovarianceError
 from sklearn_lrvb.distributions.dirichlet import log_density_of_logit
-from sklearn_lrvb.distributions.special_functions import log_gamma_draws
 from sklearn_lrvb.gaussian.answers.targets import TARGETS, FunctionOfCovariances
 from sklearn_lrvb.gaussian.posterior.tails import log_prior_of, log_rise
 from sklearn_lrvb.gaussian.sampling.copula import ParameterDraws
@@ -180,6 +179,10 @@ class GaussianParameters(DrawnParameters):
                 which = f"In {n_without} of {len(values)} draws of the exact posterior a component"
                 raise NoCovarianceError.of(which, "at most two")
 
+    @property
+    def log_symmetry(self):
+        return self.posterior.prior.weights.log_symmetry(self.draws.log_stick, self.draws.log_rest)
+
     # The joint density with the rows, and its slopes.
 
     def likelihood(self, log_weights):
@@ -283,8 +286,7 @@ class GaussianParameters(DrawnParameters):
         structure, prior = self._structure, self.posterior.prior
         hyperparameters = self._hyperparameters.drawn(generator)
         moments = hyperparameters.completed(moments_of_sums(self.posterior, sums))
-        log_gammas = log_gamma_draws(np.stack(prior.weights.sticks(moments.counts)), generator)
-        log_stick, log_rest = log_gammas - np.logaddexp(*log_gammas)
+        log_stick, log_rest = prior.weights.drawn(moments.counts, generator)
         counts = moments.counts[:, : structure.n_components]
         mean_precision = (
             hyperparameters.mean_precision + moments.mean_counts(structure.n_components)[..., None]

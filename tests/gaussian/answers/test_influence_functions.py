@@ -259,8 +259,8 @@ def test_unknown_requests_are_refused():
     with pytest.raises(
         ValueError, match="method must be 'auto', 'lrvb', 'exact', 'mean_field', 'sandwich' or 'bootstrap'"
     ):
-        estimator.get_posterior_covariance(method="robust")
+        estimator.posterior(method="robust").covariance()
     with pytest.raises(ValueError, match="target must be one of"):
-        estimator.get_posterior_covariance(target=["means", "nothing"], method="lrvb")
+        estimator.posterior(method="lrvb").covariance(["means", "nothing"])
     with pytest.raises(ValueError, match="target is empty"):
-        estimator.get_posterior_covariance(target=[], method="lrvb")
+        estimator.posterior(method="lrvb").covariance([])

@@ -45,8 +45,8 @@ def test_their_sensitivity_to_the_degrees_of_freedom_is_that_of_refits(covarianc
 @pytest.mark.parametrize("covariance_type", TYPES)
 def test_their_error_bars_are_those_of_the_exact_posterior(covariance_type, target):
     model = fitted(covariance_type)
-    table = model.posterior_summary(X, target=target, method="lrvb")
-    exact = model.posterior_summary(X, target=target, method="exact", n_draws=4000, random_state=0)
+    table = model.posterior(X, method="lrvb").summary(target)
+    exact = model.posterior(X, method="exact", n_draws=4000, random_state=0).summary(target)
     np.testing.assert_allclose(table["sd"], exact["sd"], rtol=0.1)
     np.testing.assert_allclose(table["mean"], exact["mean"], atol=0.15 * exact["sd"].max())
 
@@ -54,14 +54,14 @@ def test_their_error_bars_are_those_of_the_exact_posterior(covariance_type, targ
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_bootstrap_of_their_estimates_is_near_the_sandwich(target):
     model, groups = fitted("diag"), np.arange(len(X))
-    sandwich = model.posterior_summary(X, target=target, groups=groups)
+    sandwich = model.posterior(X, groups=groups).summary(target)
     asked = {"method": "bootstrap", "n_draws": 60, "random_state": 0}
-    bootstrap = model.posterior_summary(X, target=target, groups=groups, **asked)
+    bootstrap = model.posterior(X, groups=groups, **asked).summary(target)
     np.testing.assert_allclose(bootstrap["sd"], sandwich["sd"], rtol=0.3)
 
 
 def test_numbers_that_are_given_have_no_error_bars():
     model = fitted("full", mean_precision_prior=1.0)
-    assert model.posterior_summary(target="covariance_prior").shape[0] == 3
+    assert model.posterior().summary("covariance_prior").shape[0] == 3
     with pytest.raises(ValueError, match="mean_precision_prior=None"):
-        model.posterior_summary(target="mean_precision_prior")
+        model.posterior().summary("mean_precision_prior")

@@ -17,6 +17,7 @@ from catalogue import (
     models_in_turn,
     overlapping,
     posterior_of,
+    rows_of,
     set_sizes,
     solvers_of,
     three_blobs,
@@ -25,9 +26,11 @@ from catalogue import (
     use_information,
     with_fixed_prior,
 )
-from incomplete_rows import held_prior
+from incomplete_rows import held_prior, incomplete
 
 from sklearn_lrvb import LRVBGaussianMixture
+from sklearn_lrvb.mixture import refit as nearby
+from sklearn_lrvb.mixture.prediction import scores_of_rows
 
 some_models = pytest.mark.parametrize("model", few_of(MODELS), ids=model_id)
 X = overlapping()
@@ -213,13 +216,34 @@ def test_a_row_is_refitted_where_one_step_leads_to_no_posterior():
     np.testing.assert_allclose(without[row], truth[0], atol=0.05)
 
 
+def near_refit(estimator, training, row):
+    """Score of a row at the optimum for all others that is next to that for all: (1,)."""
+    fit = nearby.refitted(training.reweighted(np.arange(training.n_samples) != row), posterior_of(estimator))
+    return scores_of_rows(training.chosen([row]), fit.posterior)
+
+
+@models_in_turn(few_of(MODELS), "kind", ["whole", "missing", "weights"])
+def test_rows_that_move_the_fit_have_the_scores_of_refits(model, kind):
+    rows = incomplete(60) if kind == "missing" else overlapping(60)
+    weights = np.random.default_rng(0).uniform(0.2, 2.0, size=60) if kind == "weights" else None
+    estimator = mixture(model).fit(rows, sample_weight=weights)
+    training = rows_of(estimator, rows, weights)
+    found = estimator.loo_score_samples(rows, sample_weight=weights)
+    for row in np.argsort(found - estimator.score_samples(rows))[:4]:
+        np.testing.assert_allclose(found[[row]], near_refit(estimator, training, row), atol=0.01)
+
+
 @pytest.mark.slow
-def test_rows_whose_refit_does_not_arrive_are_said_to_be_rough():
+def test_rows_whose_steps_do_not_settle_are_refitted(monkeypatch):
     # A covariance prior of nearly nothing lets covariances collapse as rows are left out.
     rng = np.random.default_rng(1)
     rows = rng.normal(size=(12, 6)) @ (np.eye(6) + 0.5)
     rows[rng.random(rows.shape) < 0.3] = np.nan
     estimator = mixture({"covariance_prior": 1e-3 * np.eye(6)}, n_components=1).fit(rows)
+    training, scores = rows_of(estimator, rows), estimator.loo_score_samples(rows)
+    for row in (0, 8, 9):
+        np.testing.assert_allclose(scores[[row]], near_refit(estimator, training, row), rtol=1e-6)
+    monkeypatch.setattr(nearby, "_MOST_STEPS", 1)
     with pytest.warns(UserWarning, match="of 12 rows move the fit further than one step leads"):
         assert np.all(np.isfinite(estimator.loo_score_samples(rows)))
 

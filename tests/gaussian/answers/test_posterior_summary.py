@@ -54,8 +54,8 @@ def rows(summary, kind):
 def table(estimator, **asked):
     """The table of everything that is a parameter or a covariance, of empty components too."""
     has = uncertainty_of(estimator).targets.has
-    asked = {"target": [kind for kind in KINDS if has(kind)], "min_count": 0.0, "method": "lrvb", **asked}
-    return estimator.posterior_summary(**asked)
+    asked = {"target": [kind for kind in KINDS if has(kind)], "min_count": 0.0, **asked}
+    return estimator.posterior(method="lrvb").summary(**asked)
 
 
 @catalogue
@@ -70,7 +70,7 @@ def test_columns_are_what_they_sum_up(model):
     means = np.concatenate([weights, estimator.posterior_mean_[parameters]])
     np.testing.assert_allclose(attributes["mean"], means, rtol=1e-13)
     for column, method in (("sd", "lrvb"), ("mean_field_sd", "mean_field")):
-        variances = np.diag(estimator.get_posterior_covariance(target=TARGETS, method=method))
+        variances = np.diag(estimator.posterior(method=method).covariance(TARGETS))
         np.testing.assert_allclose(attributes[column], np.sqrt(variances), rtol=1e-9)
     assert np.all(summary["ratio"] >= 1 - 1e-9)
     np.testing.assert_allclose(summary["ratio"] * summary["mean_field_sd"], summary["sd"], rtol=1e-14)
@@ -106,7 +106,7 @@ def test_intervals_stay_in_their_ranges(model):
 @catalogue
 def test_a_wider_interval_holds_a_narrower_one(model):
     inner, outer = (
-        fitted(model).posterior_summary(interval=interval, method="lrvb") for interval in (0.6, 0.9)
+        fitted(model).posterior(method="lrvb").summary(interval=interval) for interval in (0.6, 0.9)
     )
     assert np.all(outer["lower"] < inner["lower"])
     assert np.all(outer["upper"] > inner["upper"])
@@ -118,7 +118,7 @@ def test_a_wider_interval_holds_a_narrower_one(model):
 def test_intervals_are_those_of_draws(covariance_type, weights, n_samples):
     model = {"covariance_type": covariance_type, "weight_concentration_prior_type": weights}
     estimator = mixture(model).fit(overlapping(n_samples))
-    draws = estimator.sample_posterior(n_draws=8000, random_state=0, method="lrvb")
+    draws = estimator.posterior(random_state=0, method="lrvb").sample(8000)
     flat = [draws["weights"], np.log(draws["weights"]), draws["means"].reshape(8000, -1)]
     flat += [unique_of_draws(model, draws[name]) for name in ("precisions", "covariances")]
     summary = table(estimator, interval=0.8)
@@ -148,7 +148,7 @@ def test_one_component_has_exactly_qs_covariances(covariance_type, scale):
     X = overlapping(12) * [1.0, scale]
     model = {"covariance_type": covariance_type, "prior": "fixed", "reg_covar": 0.0}
     estimator = mixture(model, n_components=1).fit(X)
-    summary = estimator.posterior_summary(interval=0.9, target="covariances", method="lrvb")
+    summary = estimator.posterior(method="lrvb").summary("covariances", interval=0.9)
     freedom = np.ravel(estimator.degrees_of_freedom_)[0]
     values = unique({"covariance_type": covariance_type}, estimator.covariances_)
     is_matrix = TYPES[covariance_type].is_matrix
@@ -178,8 +178,7 @@ def test_summaries_of_covariances_follow_units():
     units, X = np.array([1e-3, 1e5]), overlapping(60)
     model = {"init_params": np.eye(2)[(X[:, 0] > 1.5).astype(int)], "reg_covar": 0.0}
     own, scaled = (
-        mixture(model).fit(rows).posterior_summary(target="covariances", method="lrvb")
-        for rows in (X, X * units)
+        mixture(model).fit(rows).posterior(method="lrvb").summary("covariances") for rows in (X, X * units)
     )
     row, column = np.triu_indices(2)
     factors = np.tile(units[row] * units[column], 2)
@@ -234,9 +233,7 @@ def test_collinear_features_have_intervals():
         x = rng.normal(size=(50, 1))
         X = np.hstack([x, x + noise * rng.normal(size=(50, 1)), -x + noise * rng.normal(size=(50, 1))])
         summary = (
-            mixture({"reg_covar": 0.0}, n_components=1)
-            .fit(X)
-            .posterior_summary(target="covariances", method="lrvb")
+            mixture({"reg_covar": 0.0}, n_components=1).fit(X).posterior(method="lrvb").summary("covariances")
         )
         variance = summary.iloc[0]
         for k, sign in ((1, 1.0), (2, -1.0)):  # Both covariances are plus or minus the first variance.
@@ -290,14 +287,14 @@ def test_log_weights_are_the_logarithms_of_the_weights(weights, noise, n_compone
     model = {"weight_concentration_prior_type": weights, "weight_concentration_prior": 2.0, "noise": noise}
     estimator = mixture(model, n_components).fit(overlapping(400))
     of_weights, of_logs = (
-        estimator.posterior_summary(target=target, method="lrvb") for target in ("weights", "log_weights")
+        estimator.posterior(method="lrvb").summary(target) for target in ("weights", "log_weights")
     )
     weights, logs = (table["mean"].to_numpy() for table in (of_weights, of_logs))
     # To second order E log pi = log E pi - Var(log pi) / 2.
     variances = of_logs["mean_field_sd"].to_numpy() ** 2
     np.testing.assert_allclose(np.log(weights) - logs, 0.5 * variances, rtol=0.3, atol=1e-12)
     np.testing.assert_allclose(of_logs["sd"] * weights, of_weights["sd"], rtol=0.3, atol=1e-12)
-    draws = np.log(estimator.sample_posterior(n_draws=4000, random_state=0, method="lrvb")["weights"])
+    draws = np.log(estimator.posterior(random_state=0, method="lrvb").sample(4000)["weights"])
     np.testing.assert_allclose(draws.std(axis=0), of_logs["sd"], rtol=0.3, atol=1e-12)
     assert np.all(np.abs(draws.mean(axis=0) - logs) <= 0.2 * draws.std(axis=0) + 1e-12)
 
@@ -306,15 +303,13 @@ def test_log_weights_are_the_logarithms_of_the_weights(weights, noise, n_compone
 def test_targets_come_in_the_order_asked_for(model):
     estimator = fitted(model)
     summary = table(estimator)
-    chosen = estimator.posterior_summary(target=["covariances", "means"], method="lrvb")
+    chosen = estimator.posterior(method="lrvb").summary(["covariances", "means"])
     expected = pd.concat([rows(summary, "covariance"), rows(summary, "mean")])
     pd.testing.assert_frame_equal(chosen, expected)
     np.testing.assert_array_equal(
-        estimator.posterior_summary(target="all", method="lrvb").index, estimator.posterior_names_
+        estimator.posterior(method="lrvb").summary("all").index, estimator.posterior_names_
     )
-    pd.testing.assert_frame_equal(
-        estimator.posterior_summary(target="means", method="lrvb"), rows(summary, "mean")
-    )
+    pd.testing.assert_frame_equal(estimator.posterior(method="lrvb").summary("means"), rows(summary, "mean"))
 
 
 @pytest.mark.slow
@@ -340,7 +335,7 @@ def test_components_with_few_rows_are_left_out_where_asked(covariance_type):
 
 
 def test_the_weight_of_a_single_component_is_kept():
-    summary = mixture({}, n_components=1).fit(overlapping(60)).posterior_summary(min_count=0.5, method="lrvb")
+    summary = mixture({}, n_components=1).fit(overlapping(60)).posterior(method="lrvb").summary(min_count=0.5)
     assert list(summary.loc["weight[0]"]) == [1, 0, 0, 1, 1, 1]
 
 
@@ -353,16 +348,16 @@ def test_names_of_features_are_used():
 def test_means_and_weights_need_no_matrix_of_all(monkeypatch):
     estimator = mixture(MODELS[0]).fit(overlapping(60))
     set_sizes(monkeypatch, dense_size=4)
-    assert len(estimator.posterior_summary(target=["weights", "log_weights", "means"], method="lrvb")) == 8
+    assert len(estimator.posterior(method="lrvb").summary(["weights", "log_weights", "means"])) == 8
     with pytest.raises(MemoryError, match="up to 4 are solved"):
-        estimator.posterior_summary(target="precisions", method="lrvb")
+        estimator.posterior(method="lrvb").summary("precisions")
 
 
 @some_models
 def test_the_table_is_of_shares_means_and_standard_deviations_of_components_with_rows(model):
     surplus = {"weight_concentration_prior_type": "dirichlet_process"} if "prior" not in model else {}
     estimator = mixture({**model, **surplus}).fit(overlapping(80))
-    kinds = [re.split(r"\[", name)[0] for name in estimator.posterior_summary(method="lrvb").index]
+    kinds = [re.split(r"\[", name)[0] for name in estimator.posterior(method="lrvb").summary().index]
     expected = ["weight", "mean", "sd"] + ["tail"] * ("tails" in values_with_tails(estimator))
     assert list(dict.fromkeys(kinds)) == expected
 
@@ -373,7 +368,7 @@ def values_with_tails(estimator):
 
 def test_a_line_above_the_table_describes_the_fit():
     estimator = mixture({}, n_components=6).fit(overlapping(60))
-    summary = estimator.posterior_summary(method="lrvb")
+    summary = estimator.posterior(method="lrvb").summary()
     n_occupied = estimator.n_occupied_
     owners = summary.index.str.extract(r"\[(\d+)")[0]
     assert owners.nunique() == n_occupied < 6
@@ -385,7 +380,7 @@ def test_a_line_above_the_table_describes_the_fit():
     with pytest.warns(UserWarning, match="did not converge"):
         short = mixture({}, max_iter=2, n_components=2, tol=1e-9).fit(overlapping(60))
     with pytest.warns(UserWarning, match="away from its optimum"):
-        assert "did not converge in 2 iterations" in short.posterior_summary(method="lrvb").attrs["fit"]
+        assert "did not converge in 2 iterations" in short.posterior(method="lrvb").summary().attrs["fit"]
 
 
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
@@ -393,7 +388,7 @@ def test_one_component_has_exactly_qs_standard_deviations(covariance_type):
     for n_rows in (12, 3000):
         model = {"covariance_type": covariance_type, "prior": "fixed"}
         estimator = mixture(model, n_components=1).fit(overlapping(n_rows))
-        own = estimator.posterior_summary(target="standard_deviations", interval=0.9, method="lrvb")
+        own = estimator.posterior(method="lrvb").summary("standard_deviations", interval=0.9)
         freedom = np.ravel(estimator.degrees_of_freedom_)[0]
         shape = 0.5 * (freedom - 1.0 if TYPES[covariance_type].is_matrix else freedom)
         values = unique({"covariance_type": covariance_type}, estimator.covariances_)
@@ -419,17 +414,17 @@ def test_standard_deviations_join_the_delta_method_without_a_step():
 def checked_entries(estimator, rtol, **asked):
     """Entries and differences of two have the means, deviations and covariances of their targets."""
     kinds = ["weights", "means", "precisions", "standard_deviations"]
-    whole = estimator.posterior_summary(target=kinds, **asked)
+    whole = estimator.posterior(**asked).summary(kinds)
     names = [own.index[-1] for _, own in whole.groupby(whole.index.str.split("[").str[0])]
     pairs = [("mean[0,x0]", "mean[1,x0]"), ("weight[0]", "mean[0,x1]"), ("weight[0]", "weight[1]")]
     differences = [" - ".join(pair) for pair in pairs]
-    found = estimator.posterior_summary(target=[*names, *differences], **asked)
+    found = estimator.posterior(**asked).summary([*names, *differences])
     pd.testing.assert_frame_equal(found.loc[names], whole.loc[names], rtol=1e-6)
     middle = [whole["mean"][one] - whole["mean"][other] for one, other in pairs]
     np.testing.assert_allclose(found.loc[differences, "mean"], middle, atol=rtol * whole["sd"].max())
 
-    covariance = estimator.get_posterior_covariance(target=[*names, *differences], **asked)
-    joint = estimator.get_posterior_covariance(target=kinds, **asked)
+    covariance = estimator.posterior(**asked).covariance([*names, *differences])
+    joint = estimator.posterior(**asked).covariance(kinds)
     labels = all_names(estimator, kinds)
     matrix = np.zeros((len(found), len(joint)))
     for row, name in enumerate([*names, *differences]):
@@ -462,52 +457,46 @@ def all_names(estimator, kinds):
 
 def test_entries_of_empty_components_are_shown_where_they_are_named():
     estimator = mixture({}, n_components=6).fit(overlapping(60))
-    summary = estimator.posterior_summary(target=["mean[5,x0]", "weight[5]"], method="lrvb")
+    summary = estimator.posterior(method="lrvb").summary(["mean[5,x0]", "weight[5]"])
     assert summary.index.tolist() == ["mean[5,x0]", "weight[5]"]
 
 
 def test_names_of_entries_come_in_arrays_too():
     estimator = fitted(MODELS[0])
-    table = estimator.posterior_summary(method="lrvb")
-    pd.testing.assert_frame_equal(estimator.posterior_summary(target=table.index, method="lrvb"), table)
+    table = estimator.posterior(method="lrvb").summary()
+    pd.testing.assert_frame_equal(estimator.posterior(method="lrvb").summary(table.index), table)
     names = estimator.posterior_names_
-    found = estimator.get_posterior_covariance(target=names, method="lrvb")
+    found = estimator.posterior(method="lrvb").covariance(names)
     np.testing.assert_allclose(found, estimator.posterior_covariance_, rtol=1e-9, atol=1e-15)
 
 
 def test_without_pandas_it_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="pip install pandas"):
-        fitted(MODELS[0]).posterior_summary(method="lrvb")
+        fitted(MODELS[0]).posterior(method="lrvb").summary()
 
 
 def test_bad_requests_are_refused():
     estimator = fitted(MODELS[0])
     for interval in (0, 1, 1.0, -0.5, 95, np.nan, "0.95"):
         with pytest.raises(ValueError, match="interval must be a probability above 0 and below 1"):
-            estimator.posterior_summary(interval=interval, method="lrvb")
+            estimator.posterior(method="lrvb").summary(interval=interval)
     for min_count in (-1, True, "0.5", np.nan):
         with pytest.raises(ValueError, match="min_count must be a number of rows, at least 0"):
-            estimator.posterior_summary(min_count=min_count, method="lrvb")
+            estimator.posterior(method="lrvb").summary(min_count=min_count)
     with pytest.raises(ValueError, match="No component has 1000 expected rows, the largest has"):
-        estimator.posterior_summary(min_count=1000, method="lrvb")
+        estimator.posterior(method="lrvb").summary(min_count=1000)
     with pytest.raises(ValueError, match=r"target must be one of .* Did you mean 'means'\?"):
-        estimator.posterior_summary(target="mean", method="lrvb")
+        estimator.posterior(method="lrvb").summary("mean")
     with pytest.raises(ValueError, match=r"'mean\[2,x0\]' names no parameter. Did you mean mean\["):
-        estimator.posterior_summary(target="mean[0,x0] - mean[2,x0]", method="lrvb")
+        estimator.posterior(method="lrvb").summary("mean[0,x0] - mean[2,x0]")
     with pytest.raises(ValueError, match="target is empty"):
-        estimator.posterior_summary(target=[], method="lrvb")
-    for method in (
-        "posterior_summary",
-        "get_posterior_covariance",
-        "sample_posterior",
-        "to_arviz",
-        "influence",
-    ):
+        estimator.posterior(method="lrvb").summary([])
+    for method in ("posterior", "influence"):
         for first in (1000, "means", ["weights", "means"]):
             with pytest.raises(
                 ValueError, match=r"The first argument is X, the rows, got .*Others go by name"
             ):
                 getattr(estimator, method)(first)
     with pytest.raises(NotFittedError):
-        LRVBGaussianMixture().posterior_summary(method="lrvb")
+        LRVBGaussianMixture().posterior(method="lrvb").summary()

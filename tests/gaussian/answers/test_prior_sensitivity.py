@@ -320,11 +320,11 @@ def test_a_reading_says_which_estimates_it_cannot_measure():
     # a component of one row, whose covariance has no variance
     rows = np.vstack([np.random.default_rng(0).normal(size=(100, 2)), [[1e6, 1e6]]])
     estimator = LRVBGaussianMixture(n_components=2, random_state=0).fit(rows)
-    table = estimator.posterior_summary(target="covariances", method="lrvb")
+    table = estimator.posterior(method="lrvb").summary("covariances")
     lone = table.index[np.isinf(table["sd"])]
     assert 0 < len(lone) < len(table)
     assert table.attrs["prior"].endswith(" moves any estimate whose sd is finite.")
-    table = estimator.posterior_summary(target=lone[0], method="lrvb")
+    table = estimator.posterior(method="lrvb").summary(lone[0])
     assert table.attrs["prior"].startswith("The prior may matter: ")
 
 
@@ -345,7 +345,7 @@ def test_a_reading_is_not_about_components_without_rows():
     )
     empty = int(estimator.weights_.argmin())
     for target in (f"mean[{empty},x0]", f"weight[{occupied[0]}] - weight[{empty}]"):
-        table = estimator.posterior_summary(target=target, method="lrvb")
+        table = estimator.posterior(method="lrvb").summary(target)
         assert table.attrs["prior"].startswith("The prior matters: these are about components without rows")
     one = LRVBGaussianMixture(random_state=0).fit(rows)
     reading = reading_of(one, ("weights",))

@@ -34,6 +34,7 @@ from sklearn_lrvb.answers.targets import (
 )
 from sklearn_lrvb.displays import InfluenceDisplay, PosteriorIntervalDisplay, PosteriorStdDisplay
 from sklearn_lrvb.displays.selection import parameter_entry
+from sklearn_lrvb.estimators.posterior import Posterior
 from sklearn_lrvb.gaussian.answers.targets import (
     PARAMETERS,
     TARGETS,
@@ -395,10 +396,10 @@ def test_theta_has_one_order(model):
     np.testing.assert_array_equal(estimator.posterior_names_, labels)
     means = np.concatenate([target.flat_value() for target in theta])
     np.testing.assert_array_equal(estimator.posterior_mean_, means)
-    np.testing.assert_array_equal(estimator.posterior_summary(target="all", method="lrvb").index, labels)
+    np.testing.assert_array_equal(estimator.posterior(method="lrvb").summary("all").index, labels)
     stops = np.cumsum([0, *(target.size for target in theta)])
     for name, start, stop in zip(names, stops, stops[1:], strict=False):
-        own = estimator.get_posterior_covariance(target=name, method="lrvb")
+        own = estimator.posterior(method="lrvb").covariance(name)
         joint = estimator.posterior_covariance_[start:stop, start:stop]
         np.testing.assert_allclose(joint, own, rtol=1e-9, atol=1e-12 * np.abs(own).max())
         np.testing.assert_allclose(estimator.posterior_std_[start:stop] ** 2, np.diag(own), rtol=1e-9)
@@ -407,8 +408,6 @@ def test_theta_has_one_order(model):
 @pytest.mark.parametrize(
     "function",
     [
-        LRVBGaussianMixture.get_posterior_covariance,
-        LRVBGaussianMixture.posterior_summary,
         LRVBGaussianMixture.missing_information,
         LRVBGaussianMixture.influence,
         LRVBGaussianMixture.prior_sensitivity,
@@ -424,6 +423,11 @@ def test_docstrings_list_all_targets(function):
     assert set(re.findall(r"'(\w+)'", listed)) - {"all", "tables"} == set(TARGETS)
 
 
+def test_the_notes_of_the_posterior_list_all_targets():
+    listed = re.search(r"(?s)A `target` is one of (.*?);", inspect.getdoc(Posterior))[1]
+    assert set(re.findall(r"'(\w+)'", listed)) == {*TARGETS, "tables"}
+
+
 @pytest.mark.parametrize("name", ["mean", "", None, 3, ("means",), "Means"])
 def test_an_unknown_target_is_refused_everywhere(name):
     estimator = fitted(MODELS[0])
@@ -432,8 +436,8 @@ def test_an_unknown_target_is_refused_everywhere(name):
         lambda: uncertainty_of(estimator).targets[name],
         lambda: estimator.influence(X, target=name),
         lambda: estimator.prior_sensitivity(name),
-        lambda: estimator.get_posterior_covariance(target=[name], method="lrvb"),
-        lambda: estimator.posterior_summary(target=[name], method="lrvb"),
+        lambda: estimator.posterior(method="lrvb").covariance([name]),
+        lambda: estimator.posterior(method="lrvb").summary([name]),
         lambda: parameter_entry(estimator, name, 0, 0),
         lambda: InfluenceDisplay.from_estimator(estimator, X, target=name),
         lambda: PosteriorStdDisplay.from_estimator(estimator, target=[name]),
@@ -473,14 +477,14 @@ def deviations_by_hand(model, estimator):
 def test_standard_deviations_have_the_covariance_of_the_delta_method(model, method):
     estimator = fresh(model)
     deviations, squares, on_diagonal = deviations_by_hand(model, estimator)
-    joint = estimator.get_posterior_covariance(target=[squares, "means"], method=method, X=X)
-    found = estimator.get_posterior_covariance(target=["standard_deviations", "means"], method=method, X=X)
+    joint = estimator.posterior(X, method=method).covariance([squares, "means"])
+    found = estimator.posterior(X, method=method).covariance(["standard_deviations", "means"])
     kept = np.concatenate([on_diagonal, np.ones(4, dtype=bool)])
     scale = np.concatenate([1.0 / (2.0 * deviations), np.ones(4)])
     expected = joint[np.ix_(kept, kept)] * np.outer(scale, scale)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12 * np.abs(expected).max())
     std = uncertainty_of(estimator).std("standard_deviations")
-    lrvb = estimator.get_posterior_covariance(target="standard_deviations", method="lrvb")
+    lrvb = estimator.posterior(method="lrvb").covariance("standard_deviations")
     np.testing.assert_allclose(std.ravel() ** 2, np.diag(lrvb), rtol=1e-9)
 
 
@@ -510,10 +514,10 @@ def test_standard_deviations_have_prior_sensitivity_and_a_summary(model):
         expected = flat[on_diagonal] / (2.0 * deviations)
         np.testing.assert_allclose(found[name].ravel(), expected, atol=1e-13, err_msg=name)
 
-    summary = estimator.posterior_summary(target=["means", "standard_deviations"], method="lrvb")
+    summary = estimator.posterior(method="lrvb").summary(["means", "standard_deviations"])
     own = summary[summary.index.str.startswith("sd[")]
     assert len(own) == len(deviations)
-    variances = estimator.posterior_summary(target=squares, method="lrvb")[on_diagonal]
+    variances = estimator.posterior(method="lrvb").summary(squares)[on_diagonal]
     np.testing.assert_array_equal(own[["lower", "upper"]], np.sqrt(variances[["lower", "upper"]]))
     assert np.all((own["lower"] < own["mean"]) & (own["mean"] < own["upper"]))
     assert summary.attrs["prior"].startswith("The prior ")

@@ -62,8 +62,7 @@ def test_of_one_component_it_is_diag(name):
     assert one.precisions_.shape == (3,) and other.precisions_.shape == (1, 3)
     np.testing.assert_allclose(one.loo_score_samples(X), other.loo_score_samples(X), rtol=1e-9)
     draws, expected = (
-        fit.sample_posterior(X=X, n_draws=20, method="exact", random_state=0)["precisions"]
-        for fit in (one, other)
+        fit.posterior(X, method="exact", random_state=0).sample(20)["precisions"] for fit in (one, other)
     )
     np.testing.assert_allclose(draws, expected[:, 0], rtol=1e-9)
 

@@ -348,7 +348,7 @@ def test_coinciding_components_are_named(covariance_type, prior):
         lambda: fit.posterior_covariance_,
         lambda: fit.means_std_,
         lambda: fit.influence(overlapping()),
-        lambda: fit.get_posterior_covariance(target="weights", method="lrvb"),
+        lambda: fit.posterior(method="lrvb").covariance("weights"),
     ):
         with pytest.raises(ValueError, match=r"no strict local optimum.*[Cc]omponents 0 and 1 coincide"):
             ask()
@@ -369,7 +369,7 @@ def test_what_needs_no_covariance_stays_usable(covariance_type, prior):
     b0, m0 = fit.mean_precision_prior_, fit.mean_prior_
     expected = (shares.T @ X + b0 * m0) / (counts + b0)[:, None]
     np.testing.assert_allclose(fit.means_, expected, rtol=1e-3)
-    mean_field = fit.get_posterior_covariance(method="mean_field")
+    mean_field = fit.posterior(method="mean_field").covariance()
     assert np.linalg.eigvalsh(mean_field)[0] > 0
     rows, _ = fit.sample(4000)
     np.testing.assert_allclose(rows.mean(axis=0), fit.weights_ @ fit.means_, atol=0.15)

@@ -362,8 +362,8 @@ def test_what_is_too_large_of_many_features_is_refused_before_any_work():
     with pytest.raises(
         MemoryError, match=r"The posterior covariance for the standard deviations of 2 .*\(a\) Ask for"
     ):
-        mixture.posterior_summary(target=["means", "standard_deviations"], method="lrvb")
-    summary = mixture.posterior_summary(method="lrvb")
+        mixture.posterior(method="lrvb").summary(["means", "standard_deviations"])
+    summary = mixture.posterior(method="lrvb").summary()
     assert {name.split("[")[0] for name in summary.index} == {"weight", "mean"}
     assert " Left out: standard deviations. The posterior covariance for" in summary.attrs["note"]
     mixture = LRVBGaussianMixture(n_components=3, random_state=0).fit(np.tile(X, (1, 3)) + np.arange(900) % 7)

@@ -111,7 +111,7 @@ def test_with_noise_it_is_that_of_independent_refits(model):
 @catalogue
 def test_mean_field_covariance_is_that_of_q(model):
     estimator = fitted(model)
-    sd = np.sqrt(np.diag(estimator.get_posterior_covariance(method="mean_field")))
+    sd = np.sqrt(np.diag(estimator.posterior(method="mean_field").covariance()))
     matrices, precision = type_of(model).is_matrix, estimator.precisions_
     nu = np.broadcast_to(estimator.degrees_of_freedom_, 2)
     if matrices:
@@ -131,8 +131,8 @@ def test_mean_field_covariance_is_that_of_q(model):
 @catalogue
 def test_lrvb_exceeds_mean_field_where_components_overlap(model):
     estimator = fitted(model)
-    lrvb = estimator.get_posterior_covariance(method="lrvb")
-    mean_field = estimator.get_posterior_covariance(method="mean_field")
+    lrvb = estimator.posterior(method="lrvb").covariance()
+    mean_field = estimator.posterior(method="mean_field").covariance()
     slack = 1.0 + 2 * (model["factorization"] == "independent") / np.min(estimator.degrees_of_freedom_)
     assert np.linalg.eigvalsh(slack * lrvb - mean_field)[0] > -1e-9
     assert np.all(np.diag(lrvb) > 1.01 * np.diag(mean_field))
@@ -145,7 +145,7 @@ def test_covariance_is_symmetric_positive_and_agrees_with_its_parts(model):
     np.testing.assert_array_equal(covariance, covariance.T)
     assert np.linalg.eigvalsh(covariance / np.outer(*[estimator.posterior_std_] * 2))[0] > 0
     np.testing.assert_allclose(np.sqrt(np.diag(covariance)), estimator.posterior_std_, rtol=1e-12)
-    reordered = estimator.get_posterior_covariance(target=["means", "log_weights"], method="lrvb")
+    reordered = estimator.posterior(method="lrvb").covariance(["means", "log_weights"])
     sizes = n_labels(model), 4, len(unique(model, estimator.precisions_))
     of_weights, of_means, of_precisions, _ = np.split(np.arange(len(covariance)), np.cumsum(sizes))
     order, sd = np.r_[of_means, of_weights], estimator.posterior_std_
@@ -162,9 +162,7 @@ def test_covariance_is_symmetric_positive_and_agrees_with_its_parts(model):
 def test_covariances_and_weights_follow_by_the_delta_method(model):
     estimator = fitted(model)
     inverses = "scales" if "tails" in model else "covariances"
-    lrvb = estimator.get_posterior_covariance(
-        target=["precisions", inverses, "log_weights", "weights"], method="lrvb"
-    )
+    lrvb = estimator.posterior(method="lrvb").covariance(["precisions", inverses, "log_weights", "weights"])
     step = 1e-6
     inverse = type_of(model).inverse
     jacobian = []
@@ -474,12 +472,12 @@ def test_matrix_free_covariances_need_the_training_rows(monkeypatch):
     means_std = estimator.means_std_
     twin = pickle.loads(pickle.dumps(estimator))
     np.testing.assert_array_equal(twin.means_std_, means_std)  # computed before, it travels
-    with pytest.raises(ValueError, match=r"needs the training rows.*X=X"):
+    with pytest.raises(ValueError, match=r"needs the training rows.*posterior\(X"):
         twin.precisions_std_
-    given = twin.get_posterior_covariance(target="means", X=X, method="lrvb")
+    given = twin.posterior(X, method="lrvb").covariance("means")
     np.testing.assert_allclose(np.sqrt(np.diag(given)), means_std.ravel(), rtol=1e-12)
     with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
-        twin.get_posterior_covariance(target="means", X=X + 0.01, method="lrvb")
+        twin.posterior(X + 0.01, method="lrvb").covariance("means")
 
 
 @pytest.mark.parametrize("learned", ["both", "b0", "C0"])
@@ -499,14 +497,14 @@ def test_the_dual_solver_of_a_learned_prior_is_the_primal_one(covariance_type, l
             use_information(solver, patch)
             set_sizes(patch, rows_of_refits=0)
             estimator = mixture(model, 3, **given.get(learned, {})).fit(X)
-            covariance = estimator.get_posterior_covariance(method="lrvb")
+            covariance = estimator.posterior(method="lrvb").covariance()
             sd = np.sqrt(np.diag(covariance))
             kept += [
                 covariance / np.outer(sd, sd),
                 *(estimator.influence(X[:9], target=target) for target in ("weights", "means", "precisions")),
                 estimator.leverage(X),
                 estimator.log_evidence_,
-                estimator.sample_posterior(n_draws=3, random_state=0, method="lrvb")["covariances"],
+                estimator.posterior(random_state=0, method="lrvb").sample(3)["covariances"],
             ]
             assert formed_information(estimator).name == solver
             scores[solver] = estimator.loo_score_samples(X)
@@ -595,10 +593,10 @@ def test_many_features_are_for_the_solver_of_few_ambiguous_rows():
     assert peak < 30 * X.nbytes  # mostly two columns of 40,602 and scratch
     with pytest.raises(MemoryError, match=r"in 200 features has 20100 unknowns.*Ask for means and weights"):
         estimator.precisions_std_
-    mean_field = np.sqrt(np.diag(estimator.get_posterior_covariance(target="means", method="mean_field")))
+    mean_field = np.sqrt(np.diag(estimator.posterior(method="mean_field").covariance("means")))
     assert (means_std.ravel() / mean_field).max() > 1.001
     matrix_free = covariance_by("matrix_free", estimator, ["log_weights"], X=X)
-    dual = estimator.get_posterior_covariance(target=["log_weights"], method="lrvb")
+    dual = estimator.posterior(method="lrvb").covariance(["log_weights"])
     np.testing.assert_allclose(matrix_free, dual, rtol=1e-8)
     assert weights_std.shape == (2,)
     one = estimator.influence(X[:2], target="log_weights")
@@ -664,9 +662,9 @@ def test_a_pickle_too_small_for_the_matrix_answers_with_the_rows(monkeypatch):
     X = overlapping()
     estimator = mixture({**MODELS[0], "solver": "coordinate_ascent", "tol": 1e-12}).fit(X)
     before = pickle.dumps(estimator)
-    expected = estimator.get_posterior_covariance(method="lrvb")
+    expected = estimator.posterior(method="lrvb").covariance()
     found = [covariance_by(solver, pickle.loads(before), X=X) for solver in INFORMATION]
-    for covariance in (pickle.loads(before).get_posterior_covariance(X=X, method="lrvb"), *found):
+    for covariance in (pickle.loads(before).posterior(X, method="lrvb").covariance(), *found):
         np.testing.assert_allclose(covariance, expected, atol=1e-8 * np.abs(expected).max())
     assert formed_information(estimator) is not None
 
@@ -677,7 +675,7 @@ def test_warnings_and_errors_name_the_callers_line():
         lambda: estimator.posterior_covariance_,
         lambda: estimator.means_std_,
         lambda: estimator.influence(overlapping()),
-        lambda: estimator.get_posterior_covariance(target="means", method="lrvb"),
+        lambda: estimator.posterior(method="lrvb").covariance("means"),
     ):
         uncertainty_of(estimator).source._has_warned = False
         uncertainty_of(estimator)._std.clear()

@@ -48,7 +48,7 @@ def drawn(model, n_draws=3):
 @some_models
 def test_draws_of_means_have_the_deviations_reported(model):
     estimator = fitted(model)
-    draws = estimator.sample_posterior(n_draws=2000, random_state=2, method="lrvb")
+    draws = estimator.posterior(random_state=2, method="lrvb").sample(2000)
     np.testing.assert_allclose(draws["means"].std(axis=0), estimator.means_std_, rtol=0.12)
     np.testing.assert_allclose(
         draws["precisions"].std(axis=0), estimator.precisions_std_, rtol=0.35, atol=1e-9
@@ -85,7 +85,7 @@ def test_matrices_are_nearly_exact_where_later_features_are_seen_with_all_earlie
     assert check.effective_draws > 600
     # The variance of a feature that is always seen is known as well as without missing values.
     freedom = estimator.degrees_of_freedom_[0] - 4
-    variances = estimator.sample_posterior(n_draws=4000, random_state=0)["covariances"][:, 0, 0, 0]
+    variances = estimator.posterior(random_state=0).sample(600)["covariances"][:, 0, 0, 0]
     scaled = estimator.degrees_of_freedom_[0] * estimator.covariances_[0, 0, 0] / variances
     assert kstest(scaled, chi2(freedom).cdf).pvalue > 1e-3
 
@@ -98,7 +98,7 @@ def test_few_rows_of_which_half_the_values_are_missing(n_samples, n_features, of
     # in ten features some 50 rows show any two of them, and hardly one shows all
     X = half_missing(n_samples, n_features)
     estimator = mixture({}, n_components=1).fit(X)
-    draws = estimator.sample_posterior(n_draws=4000, random_state=1, method="lrvb")
+    draws = estimator.posterior(random_state=1, method="lrvb").sample(4000)
     ratios = draws["means"].std(axis=0) / estimator.means_std_
     assert ratios.min() > 0.97 and ratios.max() < of_means
     ratios = draws["covariances"].std(axis=0) / estimator.covariances_std_
@@ -111,8 +111,8 @@ def test_draws_are_near_the_exact_posterior_where_half_of_the_values_are_missing
     estimator = mixture({"weight_concentration_prior_type": "dirichlet_distribution"}, 1).fit(X)
     check = estimator.posterior_check(X, n_draws=2000, random_state=0)
     assert check.log_evidence - check.log_evidence_bound < 0.7  # Kullback and Leibler's divergence
-    exact = estimator.sample_posterior(n_draws=1000, method="exact", random_state=0)
-    draws = estimator.sample_posterior(n_draws=4000, random_state=0, method="lrvb")
+    exact = estimator.posterior(method="exact", random_state=0).sample(1000)
+    draws = estimator.posterior(random_state=0, method="lrvb").sample(4000)
     for name in ("means", "covariances"):
         ratios = draws[name].std(axis=0) / exact[name].std(axis=0)
         assert ratios.min() > 0.85 and ratios.max() < 1.2
@@ -262,8 +262,7 @@ def test_chunks_do_not_show(model, kind):
     if kind == "dask":
         X = pytest.importorskip("dask.array").concatenate(X)
     whole, found = (
-        estimator.sample_posterior(n_draws=5, method="exact", X=rows, random_state=0)
-        for rows in (incomplete(), X)
+        estimator.posterior(rows, method="exact", random_state=0).sample(5) for rows in (incomplete(), X)
     )
     for name, values in whole.items():
         np.testing.assert_allclose(found[name], values, rtol=1e-5, atol=1e-7)
@@ -302,11 +301,7 @@ def test_random_moments_have_the_expected_mean(model):
 def test_linear_response_is_near_the_exact_posterior(covariance_type):
     estimator = mixture({"covariance_type": covariance_type}, 2).fit(incomplete())
     plain, exact = (
-        np.sqrt(
-            np.diag(
-                estimator.get_posterior_covariance(target=["weights", "means"], method=method, random_state=0)
-            )
-        )
+        np.sqrt(np.diag(estimator.posterior(method=method, random_state=0).covariance(["weights", "means"])))
         for method in ("lrvb", "exact")
     )
     np.testing.assert_allclose(plain, exact, rtol=0.15)
@@ -322,5 +317,5 @@ def test_one_component_with_missing_values_needs_no_correction():
 def test_draws_for_arviz_have_the_likelihood_of_rows_with_missing_values():
     pytest.importorskip("arviz_base")
     estimator = fitted({"covariance_type": "full"})
-    data = estimator.to_arviz(incomplete(), n_draws=10, random_state=0, method="lrvb")
+    data = estimator.posterior(incomplete(), random_state=0, method="lrvb").to_arviz(10)
     assert np.isfinite(data["log_likelihood"]["X"].to_numpy()).all()

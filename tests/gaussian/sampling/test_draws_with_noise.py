@@ -39,7 +39,7 @@ from scipy.special import logsumexp
 from sklearn_lrvb import number_of_clusters
 from sklearn_lrvb.gaussian.sampling.parameters import log_derivative_of_precisions
 from sklearn_lrvb.sampling import labels
-from sklearn_lrvb.sampling.chains import N_CHAINS, Scans
+from sklearn_lrvb.sampling.chains import N_CHAINS, Scans, start_of_chains
 from sklearn_lrvb.sampling.labels import are_in_order, evidence_of_all_copies
 from sklearn_lrvb.sampling.number_evidence import log_prior_factor
 
@@ -138,10 +138,10 @@ def test_rows_with_missing_values_have_the_likelihood_of_what_they_show(covarian
 @pytest.mark.parametrize("model", NOISY, ids=model_id)
 def test_draws_have_nearly_the_moments_reported(model):
     estimator = fitted(model)
-    draws = estimator.sample_posterior(n_draws=4000, random_state=0, method="lrvb")
+    draws = estimator.posterior(random_state=0, method="lrvb").sample(4000)
     np.testing.assert_allclose(draws["weights"].sum(axis=1), 1.0, atol=1e-14)
     flat = [draws["weights"], draws["means"].reshape(4000, -1), unique_of_draws(model, draws["precisions"])]
-    covariance = estimator.get_posterior_covariance(target=["weights", "means", "precisions"], method="lrvb")
+    covariance = estimator.posterior(method="lrvb").covariance(["weights", "means", "precisions"])
     scale = np.sqrt(np.diag(covariance))
     found = np.cov(np.hstack(flat).T)
     np.testing.assert_allclose((found - covariance) / np.outer(scale, scale), 0.0, atol=0.12)
@@ -154,10 +154,8 @@ def test_draws_have_nearly_the_moments_reported(model):
 def test_error_bars_are_those_of_the_exact_posterior(model):
     estimator, X = fitted(model), with_outliers()
     assert estimator.posterior_check(X, random_state=0).state == "good"
-    exact = estimator.get_posterior_covariance(
-        target=["weights", "means"], method="exact", X=X, random_state=0
-    )
-    expected = estimator.get_posterior_covariance(target=["weights", "means"], method="lrvb")
+    exact = estimator.posterior(X, method="exact", random_state=0).covariance(["weights", "means"])
+    expected = estimator.posterior(method="lrvb").covariance(["weights", "means"])
     np.testing.assert_allclose(np.sqrt(np.diag(expected) / np.diag(exact)), 1.0, atol=0.08)
 
 
@@ -208,10 +206,10 @@ def test_chains_have_the_mean_of_the_sum_over_all_labels(covariance_type, weight
     X[-3:] += [[1.5], [4.0], [-5.0]]
     case = Problem(model, 2, X)
     scans, by_scan = Scans(case.sampler, case.rows, 0, 1), []
-    chains = scans.start()
+    draws, _ = start_of_chains(case.sampler, case.rows, N_CHAINS, np.random.RandomState(0))
     for number in range(1, 61):
-        chains, _ = scans.scan(chains, number)
-        parameters = case.sampler.parameters(chains.draws)
+        (*_, draws), _ = scans.scan(draws, number)
+        parameters = case.sampler.parameters(draws)
         by_scan.append((np.exp(parameters.log_weights[:, :2]) * parameters.means[:, :, 0]).sum(axis=1))
     values = np.array(by_scan[20:])
     expected = mean_of_the_mixture(case.mixture, case.X)
