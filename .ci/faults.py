@@ -173,7 +173,8 @@ sampling/labels.py : sampling/test_exact_posterior.py estimators/test_evidence.p
   _TIE_BREAK * np.arange(n_components) - 2.0 * shares => _TIE_BREAK * np.arange(n_components) - shares
   np.sum(~occupied(counts)) + 1) => np.sum(~occupied(counts)))
 sampling/chain_draws.py : sampling/test_exact_posterior.py
-  np.maximum(*of_limits) / _DENSITY_AT_LIMIT => np.maximum(*of_limits)
+  np.stack(list(of_shares)) / _DENSITY_AT_LIMIT => np.stack(list(of_shares))
+  of_limits * np.maximum(lengths, 1.0) => of_limits
 sampling/chains.py : sampling/test_exact_posterior.py
   momenta * cosine - chains.normals => momenta * cosine + chains.normals
 gaussian/sampling/parameters.py : sampling/test_exact_posterior.py

@@ -23,7 +23,7 @@ SETTINGS = tuple(
     Scenario(f"{K} clusters, {P} columns, {distance} sd", equally_far(K, P, distance), 150)
     for K, distance, P in itertools.product((2, 3), (3.0, 2.3), (2, 3, 4))
 )
-_DATA_SETS, _QUICK_DATA_SETS = 100, 1
+_DATA_SETS, _QUICK_DATA_SETS = 40, 1
 _QUICK_STRIDE = 6
 
 
@@ -121,8 +121,8 @@ def section(found):
     )
     n_data_sets = max(row["n_data_sets"] for row in found)
     return f"""Of {n_data_sets:.0f} tables of 150 rows for each setting, how many 95 % intervals of
-`posterior_summary`, all at its defaults, contain the truth. ± is the Monte Carlo standard error over tables.
-Left out are fits whose components are not near the true ones.
+the default table, `posterior().summary()`, contain the truth. ± is the Monte Carlo standard error over
+tables. Left out are fits whose components are not near the true ones.
 
 {shown}
 """

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn_lrvb.answers.leave_group_out import scores_without_group
 from sklearn_lrvb.answers.leave_one_out import (
     ROUGH,
-    WORTH_A_REFIT,
+    WORTH_MORE_STEPS,
     RowsLeftOut,
     changes_by_response,
     one_steps,
@@ -110,7 +110,7 @@ def _worth_refits(changes, n_rows):
     changes : (n,), in nats; NaN where there is no score
     n_rows : int, of all rows
     """
-    far = np.flatnonzero(changes > WORTH_A_REFIT)
+    far = np.flatnonzero(changes > WORTH_MORE_STEPS)
     far = far[np.argsort(-changes[far], kind="stable")]
     return far[: max(_LEAST_REFITS, _ROWS_OF_REFITS // n_rows)]
 

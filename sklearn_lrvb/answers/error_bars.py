@@ -19,7 +19,7 @@ from sklearn_lrvb.answers.leave_one_out import responsibility_deviations, score_
 from sklearn_lrvb.answers.margins import FamilyMargins, with_moments_that_exist
 from sklearn_lrvb.answers.targets import NoCovarianceError, covariance, joint_coordinates, variance
 from sklearn_lrvb.caller_warnings import warn_caller
-from sklearn_lrvb.mixture.model import DegenerateComponentError, occupied
+from sklearn_lrvb.mixture.model import LEAST_COUNT, DegenerateComponentError, occupied
 from sklearn_lrvb.mixture.prediction import responsibilities_of_rows, scores_of_rows
 from sklearn_lrvb.mixture.refit import refitted
 from sklearn_lrvb.rows import row_groups
@@ -100,6 +100,14 @@ class Answer(ABC):
     def parameters(self, n_draws, generator):
         """Draws: DrawnParameters."""
 
+    def _as_it_exists(self, covariance, targets, counts):
+        """A covariance of targets, given expected rows (n, K): inf, and NaN beside, where there is none."""
+        parts = [self.uncertainty.targets[name] for name in targets]
+        without = np.concatenate([~part.has_moments(counts)[1] for part in parts])
+        covariance[without], covariance[:, without] = np.nan, np.nan
+        covariance[without, without] = np.inf
+        return covariance
+
     def of_rows(self, rows, quantity):
         """A `RowQuantity` in the fit, and its posterior standard deviations."""
         values = quantity.values(rows, self.uncertainty.fitted.posterior)
@@ -136,7 +144,8 @@ class LinearResponse(Answer):
             return self.uncertainty.of_rows(rows, quantity.deviations, shape, tracked)
 
     def covariance(self, targets):
-        return self.uncertainty.covariance(targets, self.name, self.rows)
+        covariance = self.uncertainty.covariance(targets, self.name, self.rows)
+        return self._as_it_exists(covariance, targets, self.uncertainty.fitted.posterior.counts[None])
 
     def _information(self, targets):
         """What the margins of some targets are computed from."""
@@ -191,6 +200,8 @@ class Exact(Answer):
         self.note = " ".join(filter(None, [self.exact.note, self._distance_from_fit()]))
 
     def _at_least(self, exact, n_draws):
+        if n_draws > len(exact.draws) and self.rows is not None:
+            self.uncertainty.source.check_training_rows(self.rows)
         with self.mixture._tracked("exact_posterior") as tracked:
             return exact.at_least(n_draws, self.rows, tracked)
 
@@ -200,7 +211,7 @@ class Exact(Answer):
         for name in self.uncertainty.targets.reported_names[:2]:  # Weights, and means or tables.
             target, margins = self.uncertainty.targets[name], self.margins_of([name])(name)
             gaps = np.abs(margins.mean - target.flat_value())
-            known = target.is_reported(0.5) & (margins.deviation > 0) & np.isfinite(margins.deviation)
+            known = target.is_reported(LEAST_COUNT) & (margins.deviation > 0) & np.isfinite(margins.deviation)
             distances = np.divide(gaps, margins.deviation, out=np.zeros_like(gaps), where=known)
             if distances.max() > furthest:
                 furthest = distances.max()
@@ -217,12 +228,7 @@ class Exact(Answer):
             return deviations_of_rows(rows, parameters, quantity.of_log_densities, shape, tracked)
 
     def covariance(self, targets):
-        covariance = self.draws.covariance(targets)
-        parts = [self.uncertainty.targets[name] for name in targets]
-        without = np.concatenate([~part.has_moments(self._least_rows)[1] for part in parts])
-        covariance[without], covariance[:, without] = np.nan, np.nan
-        covariance[without, without] = np.inf
-        return covariance
+        return self._as_it_exists(self.draws.covariance(targets), targets, self._least_rows)
 
     @property
     def _least_rows(self):
@@ -475,9 +481,13 @@ def answer_of_posterior(mixture, method, rows, seed, n_draws=None):
     if method == "mean_field":
         return MeanField(mixture, rows, "Mean field: q itself, under which components are independent.")
     if method == "lrvb":
-        known = uncertainty.verdict
-        note = "Linear response; posterior_check says how good it is." if known is None else known.sentence
-        return LinearResponse(mixture, rows, note)
+        known, reason = uncertainty.verdict, PosteriorSampler(uncertainty).why_not_exact()
+        note = (
+            "Linear response; posterior_check says how good it is."
+            if reason is None
+            else _not_checked(reason)
+        )
+        return LinearResponse(mixture, rows, note if known is None else known.sentence)
     known_rows = uncertainty.source.training_rows() if rows is None else rows
     sampler = PosteriorSampler(uncertainty, known_rows)
     if method == "auto":
@@ -555,12 +565,16 @@ def _known_verdict(mixture, sampler, rows):
     return mixture._uncertainty.verdict
 
 
+def _not_checked(reason):
+    return f"Linear response, not checked. {reason}"
+
+
 def _verdict_or_reason(mixture, sampler, rows):
     """The `Verdict` of the fit's check, or why there is none without being asked for: str."""
     uncertainty, n_parameters = mixture._uncertainty, len(mixture.posterior_mean_)
     reason = sampler.why_not_exact()
     if reason is not None:
-        return f"Linear response, not checked. {reason}"
+        return _not_checked(reason)
     if uncertainty.verdict is None and rows is None:
         return "Linear response, not checked: posterior_check(X), with the training rows, checks it."
     if uncertainty.verdict is None and n_parameters > _MOST_PARAMETERS:
@@ -576,7 +590,7 @@ def _note_of_linear_response(mixture, sampler, rows, seed):
     verdict = _verdict_or_reason(mixture, sampler, rows)
     if isinstance(verdict, str):
         return verdict
-    if verdict.state == "good":
+    if verdict.is_enough:
         return verdict.sentence
     if _kept_exact(mixture._uncertainty, seed) is not None:
         return None

@@ -20,9 +20,9 @@ which is of first order throughout.
 
 How much the response of the other rows changes a score says how far off one step is. Over 8,000 rows of small
 tables, one step was off by up to 0.2 nats where the change is below 0.01, and by up to 2.5 nats where it is
-below 0.1. More steps are made, while there is time (`deletion`), for rows with a larger change than 0.01. So
-they are for rows that are a tenth of a component or more, which may move what a prior has learned by far more
-than in proportion, and for rows for which only one of the two steps leads to a posterior.
+below 0.1. More steps are made, while there is time (`deletion`), for rows with a larger change than 0.01; for
+rows that are a tenth of a component or more, which may move what a prior has learned by far more than in
+proportion; and for rows of which only one of the two scores exists.
 """
 
 import numpy as np
@@ -37,8 +37,8 @@ from sklearn_lrvb.mixture.e_step import (
 
 # Change of a score by the response of the other rows, in nats, above which one step is not enough; and the
 # one above which a row without more steps is said to have a rough score.
-WORTH_A_REFIT, ROUGH = 0.01, 0.1
-# Share of a component from which a row is refitted whatever the step says.
+WORTH_MORE_STEPS, ROUGH = 0.01, 0.1
+# Share of a component from which a row has more steps, whatever the first says.
 _LARGE_SHARE = 0.1
 
 
@@ -78,7 +78,8 @@ class RowsLeftOut:
     Attributes
     ----------
     expectation : Expectation of the rows
-    responding, resting : RowResponses and RowStatistics of the rows
+    responding : RowResponses, by which scores change where the responsibilities of all rows respond
+    resting : RowStatistics, by which they change where only the row itself leaves
     """
 
     def __init__(self, responses, block):
@@ -110,12 +111,12 @@ class RowsLeftOut:
         return np.linalg.solve(self._system[columns], sources.T[:, :, None])[:, :, 0].T
 
     def residuals(self):
-        """-w H r, EM(s) - s of all rows but one where those of all rows are zero: (D, n)."""
+        """-w H r: EM(s) - s without each of the rows, at the optimum for all rows, (D, n)."""
         everything, columns = np.arange(len(self._information)), np.arange(self._weights.shape[1])
         return self.resting.statistics(everything, -self._weights[self._of_labels], columns)
 
     def steps(self, residuals, columns):
-        """Newton's steps for all rows but one of some rows, R^-1 (M + w H Z H')^-1 g, given g: (D, n)."""
+        """Newton's steps without each of some rows, R^-1 (M + w H Z H')^-1 g, given residuals g: (D, n)."""
         coefficients = self._information.solve(residuals)
         changes = self._relative(self.responding.by_features(coefficients, columns), columns)
         weights = self._solved(self._weights[:, columns] * changes, columns)

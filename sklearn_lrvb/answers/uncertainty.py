@@ -395,8 +395,8 @@ class InformationSource:
     # The training rows.
 
     def check_training_rows(self, rows):
-        """Raise ValueError unless these are the rows of the fit; the same `Rows` are compared once."""
-        if rows is self._compared:
+        """Raise ValueError unless these are the rows of the fit; the same rows in parts are compared once."""
+        if rows is self._compared and not rows.is_in_memory:
             return
         difference = difference_of_rows(rows, self._posterior, self._sums)
         if difference is not None:

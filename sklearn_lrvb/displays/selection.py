@@ -45,6 +45,12 @@ def check_drawn(display, estimator, model=None):
         )
 
 
+def _are_of_one_fit(*both):
+    """Whether two PosteriorUncertainty are the same, or copies: those of a pickle are."""
+    means = [np.concatenate([part.flat_value() for part in own.targets.theta]) for own in both]
+    return both[0] is both[1] or np.array_equal(*means)
+
+
 def checked_posterior(estimator, posterior):
     """The posterior that a user has passed; None is the estimator's."""
     if posterior is not None and not isinstance(posterior, Posterior):
@@ -52,6 +58,8 @@ def checked_posterior(estimator, posterior):
             "posterior must be what the estimator's posterior() returns, with rows X posterior(X), got "
             f"{type(posterior).__name__}."
         )
+    if posterior is not None and not _are_of_one_fit(posterior._uncertainty, estimator._uncertainty):
+        raise ValueError("posterior is of another fit: pass that of this estimator as it is fitted now.")
     return posterior or estimator.posterior()
 
 

@@ -309,9 +309,13 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         return None if X is None else self._given_rows(X, sample_weight, fitted)
 
     def _training_rows(self, X, sample_weight, fitted):
-        """The same, without those of weight zero."""
+        """The same, as a fit goes through them."""
         given = self._given_again(X, sample_weight, fitted)
-        return None if given is None else given.counted()
+        return None if given is None else self._counted_rows(given, fitted)
+
+    def _counted_rows(self, given, fitted):
+        """Rows without those of weight zero."""
+        return given.counted()
 
     def _tracked(self, name: str) -> contextlib.AbstractContextManager[Tracked]:
         """A context in which a question may take long: its progress is reported as that of a fit.
@@ -750,7 +754,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         if is_grouped or method in SAMPLING_METHODS:
             answer = answer_of_samples(mixture, method, given, seed, design, n_draws)
         else:
-            rows = None if given is None else given.counted()
+            rows = None if given is None else self._counted_rows(given, self._fitted)
             answer = answer_of_posterior(mixture, method, rows, seed, n_draws)
         return Posterior(answer, given, seed or 0)
 

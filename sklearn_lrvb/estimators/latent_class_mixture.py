@@ -740,15 +740,18 @@ class LRVBLatentClassMixture(BayesianMixture):
             moves = {name: in_units_of(std, move) for name, move in moves.items()}
         return {name: shaped(move) for name, move in moves.items()}
 
+    def _counted_rows(self, given, fitted):
+        """Rows without those of weight zero; equal ones are joined where that pays."""
+        return joined_rows(given.counted(), fitted.columns)
+
     # What other programs for latent classes report.
 
     def _likelihood(self, X, sample_weight):
         """As for every mixture, at the maximum of the likelihood next to the fit."""
         fitted = self._fitted
         posterior, held = fitted.posterior, occupied(fitted.posterior.counts)
-        given = self._given_rows(X, sample_weight, fitted).counted()
-        self._uncertainty.source.check_training_rows(given)
-        rows = joined_rows(given, fitted.columns)
+        rows = self._training_rows(X, sample_weight, fitted)
+        self._uncertainty.source.check_training_rows(rows)
         per_class = sum(family.n_columns * len(family.scalar_kinds) for family in posterior.prior.families)
         n_free = np.count_nonzero(held) * (1 + per_class) - 1
         return maximum_log_likelihood(rows, posterior, held), n_free, rows.total_weight

@@ -321,7 +321,7 @@ class _Comparison:
             self._rows = self.fits[1].estimator._training_rows(options.X, options.sample_weight, fitted)
             self._evidence = NumberEvidence(fitted.posterior, self._rows, options.seed)
             if not self._known:
-                self._known = _known_posterior(self._estimator, self.fits[1].estimator, options)
+                self._known = _known_posteriors(self._estimator, self.fits[1].estimator, options)
         if has_probability:
             _check_size(self.fits[1].estimator._uncertainty.fitted.posterior, needed[-1])
         yield from self._fit_from_starts([k for k in needed if k not in self.fits])
@@ -517,10 +517,10 @@ def _different(optima):
     return [own for own in different if own.lower_bound > different[0].lower_bound - _FAR_BELOW]
 
 
-def _known_posterior(estimator, first, options):
+def _known_posteriors(estimator, first, options):
     """The posterior of an estimator that is fitted to the same rows, with rows in all components: dict by K.
 
-    It is empty where there is none.
+    It is empty where there is no such posterior.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Posterior: what is known about the parameters of a fit, as a value. It checks, and asks `answers`."""
+"""Posterior: what is known about the parameters of a fit. It checks arguments, and asks `answers`."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _WIDTH = 88  # Columns of the display.
 class Posterior:
     """What is known about the parameters of a fitted mixture: the result of ``posterior``.
 
-    The method, the seed and the rows are decided once, where it is made. So all that it is asked agrees, and
-    the same question has the same answer each time. It is of the fit as it was then.
+    The method, the seed and the rows are chosen once, where it is made. So its tables, draws and pictures
+    agree, and the same question has the same answer each time. A later fit does not change it.
 
     Attributes
     ----------
@@ -75,10 +75,10 @@ class Posterior:
         return self._answer.note
 
     def __repr__(self) -> str:
-        said = f"{type(self).__name__}: {self._above(0.5)} {self.note}"
+        said = f"{type(self).__name__}: {self._fit_in_a_line(0.5)} {self.note}"
         return textwrap.fill(said, _WIDTH, subsequent_indent="  ")
 
-    def _above(self, min_count):
+    def _fit_in_a_line(self, min_count):
         """The fit in a line: rows, components and whether they are left out, convergence and bound; str."""
         mixture, posterior = self._mixture, self._uncertainty.fitted.posterior
         held, n_components = np.count_nonzero(posterior.counts >= min_count), len(posterior.counts)
@@ -185,7 +185,7 @@ class Posterior:
         if not np.isfinite(summary["sd"]).all():
             medians = [margins.interval(0.0)[0][kept] for margins, kept in reported]
             summary[report.MEDIAN] = np.concatenate(medians)
-        summary.attrs["fit"] = self._above(min_count)
+        summary.attrs["fit"] = self._fit_in_a_line(min_count)
         summary.attrs["note"] = self.note + left_out + report.without_moments(summary)
         sds = np.concatenate([margins.deviation for margins, _ in reported])
         summary.attrs["prior"] = prior_reading(uncertainty, feature_names, list(tables), sds)
@@ -209,8 +209,8 @@ class Posterior:
         Returns
         -------
         covariance : ndarray of shape (d, d)
-            Symmetric, in products of the targets' units. By the exact posterior inf on the diagonal, and NaN
-            beside it, where there is no variance.
+            Symmetric, in products of the targets' units. Where there is no variance, inf on the diagonal and
+            NaN beside it, but by 'sandwich' and 'bootstrap'.
 
         Raises
         ------
@@ -271,7 +271,7 @@ class Posterior:
         """
         name, *others = self._checked_targets(target)
         if others:
-            raise ValueError(f"std takes one target, got {target!r}: ask for one after the other.")
+            raise ValueError(f"std takes one target, got {target!r}: call it once for each.")
         part, fitted = self._uncertainty.targets[name], self._uncertainty.fitted
         std = part.shaped(self._answer.margins_of([name])(name).deviation)
         return tables_by_column(fitted.columns, part, std) if name == "tables" else std
@@ -284,11 +284,13 @@ class Posterior:
         Parameters
         ----------
         n_draws : int, default=1
-            Number of draws, at least one. Chains of the exact posterior go on where there are fewer; of a
-            bootstrap there are as many as resamples, or fewer, with a warning, where some could not be used.
+            Number of draws, at least one. Chains of the exact posterior go on where there are fewer. By
+            'bootstrap' there are at most as many as resamples; those that could not be used are left out,
+            with a warning.
 
         random_state : int, RandomState instance or None, default=None
             Seed of the draws; None takes the posterior's own, so that the same question has the same answer.
+            By 'exact' it chooses among the draws of the chains, whose seed is that of the posterior.
 
         Returns
         -------
@@ -301,7 +303,8 @@ class Posterior:
         Raises
         ------
         ValueError
-            Bad arguments, or a posterior without draws.
+            Bad arguments, more draws than resamples, or a method without draws: 'mean_field', and 'sandwich'
+            without groups.
         MemoryError
             The system is too large; the message names the size and the way out.
 
@@ -353,7 +356,7 @@ class Posterior:
         Raises
         ------
         ValueError
-            On bad input; or the posterior is none by 'lrvb' or 'exact'.
+            On bad input; or `method` is neither 'lrvb' nor 'exact'.
 
         Examples
         --------
@@ -383,7 +386,7 @@ class Posterior:
         Raises
         ------
         ValueError
-            On bad input; or the posterior is none by 'lrvb' or 'exact'.
+            On bad input; or `method` is neither 'lrvb' nor 'exact'.
 
         Examples
         --------
@@ -410,7 +413,7 @@ class Posterior:
         Parameters
         ----------
         n_draws : int, default=1000
-            Number of draws, those of :meth:`sample`, in one chain.
+            Number of draws, those of :meth:`sample`, in one chain: r_hat of ArviZ means nothing here.
 
         random_state : int, RandomState instance or None, default=None
             Seed of the draws, as in :meth:`sample`.
@@ -425,7 +428,7 @@ class Posterior:
               (component, feature); "precisions", "covariances" and, of heavy tails, "scales" with the axes of
               the attribute, named component, feature and other_feature; fitted "tails" (component where each
               has its own).
-            * where the posterior was made with rows X in memory, log_likelihood: "X" (row), in nats, without
+            * where rows X in memory were passed to ``posterior``, log_likelihood: "X" (row), in nats, without
               rows of weight zero; observed_data: "X" (row, feature); and constant_data: "sample_weight"
               (row), where it was given.
 

@@ -8,8 +8,7 @@ of rows drawn at random; with very many rows they are found in a sample.
 
 import functools
 from itertools import cycle, islice
-from operator import itemgetter
-from typing import NamedTuple
+from types import SimpleNamespace
 
 import numpy as np
 from sklearn.cluster import kmeans_plusplus
@@ -31,20 +30,11 @@ def kinds_of_starts(init_params, n_init):
 def further_starts(posterior, rows, n_starts, random_state):
     """Yield responsibilities of several starts other than the first, callables RowBlock -> (n, K)."""
     by_place = {place: family for family in posterior.prior.families for place in family.places}
-    columns = [
-        _Comparison(family, range(family.n_features))
-        for _, family in sorted(by_place.items(), key=itemgetter(0))
-    ]
+    families = [by_place[place] for place in sorted(by_place)]
+    columns = [SimpleNamespace(family=own, categories=range(own.n_features)) for own in families]
     centers = StartingResponsibilities(rows, columns, posterior.n_components)
     for kind in kinds_of_starts("kmeans", 1 + n_starts)[1:]:
         yield centers.responsibilities(kind, random_state)
-
-
-class _Comparison(NamedTuple):
-    """What `Comparable` needs to know of a column."""
-
-    family: object
-    categories: range
 
 
 class Comparable:

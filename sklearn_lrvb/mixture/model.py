@@ -58,12 +58,12 @@ import numpy as np
 from sklearn_lrvb.linear_response.solvers import information_from_arrays
 
 # Expected number of rows below which a component counts as empty.
-_LEAST_COUNT = 0.5
+LEAST_COUNT = 0.5
 
 
 def occupied(counts):
     """Which components hold rows: expected counts (...) -> bool (...)."""
-    return counts >= _LEAST_COUNT
+    return counts >= LEAST_COUNT
 
 
 class DegenerateComponentError(ValueError):

@@ -28,7 +28,9 @@ from sklearn_lrvb.distributions.special_functions import log_gamma_draws
 # squares in the direction in which all counts change together: a relative one over the sum of the weights.
 LARGEST_TOTAL_WEIGHT = 1e15
 
-# Components of a broken stick of which all orders are gone through, at most: 120 orders of five.
+# Largest number of components over all of whose orders a broken stick is averaged: 120 orders of five. More
+# take longer than all else; `labels` has the sum over the orders of up to twelve, by their subsets, which is
+# slower for few.
 _MOST_IN_ALL_ORDERS = 5
 
 # Smallest sum of weights: as without weights, a fit needs two rows. Weights that sum to one are less,
@@ -102,19 +104,12 @@ class BrokenStick:
         return stick + np.dot(counts, self._takes), rest + np.dot(counts, self._passes)
 
     def drawn(self, counts, generator):
-        """log v and log(1 - v) of draws of all breaks, given counts (n, L): a pair of (n, B).
-
-        The breaks of a stick are drawn in an order of the components that is random too, given the counts:
-        the numbers of the components mean nothing. So the prior is symmetric in them (`log_symmetry`).
-        """
+        """log v and log(1 - v) of draws of all breaks, given counts (n, L): a pair of (n, B)."""
         log_gammas = log_gamma_draws(np.stack(self.sticks(counts)), generator)
         return log_gammas - np.logaddexp(*log_gammas)
 
     def log_symmetry(self, log_stick, log_rest):
-        """log of the sum of the prior densities of some weights in all orders, over that in their own: (n,).
-
-        It is zero where the density is the same in all orders, and where it is that in the own order alone.
-        """
+        """log of the prior density that `drawn` has, over that of the breaks, up to a constant: (n,)."""
         return np.zeros(len(log_stick))
 
     @property
@@ -363,6 +358,11 @@ class StickBreakingWeights(BrokenStick):
         return value, stick_slope, rest_slope
 
     def drawn(self, counts, generator):
+        """As for every stick, but broken in a random order of the components, given the counts.
+
+        The numbers of the components mean nothing: so the prior is its average over all orders. With more
+        than five components the stick is broken in their own.
+        """
         if self.n_components > _MOST_IN_ALL_ORDERS:
             return super().drawn(counts, generator)
         log_shares = _log_shares_of_orders(np.full(len(counts), self.prior_concentration), counts)
@@ -486,12 +486,10 @@ class WeightsWithNoise(BrokenStick):
         return tuple(np.hstack(pair) for pair in zip((noise_component, rest), sticks, strict=True))
 
     def drawn(self, counts, generator):
-        breaks = zip(
-            BrokenStick.drawn(self, counts, generator),
-            self.of_components.drawn(counts[:, : self.n_components], generator),
-            strict=True,
-        )
-        return tuple(np.hstack([own[:, :1], of_components]) for own, of_components in breaks)
+        of_noise = log_gamma_draws(self.of_noise_component(counts).T[..., None], generator)
+        of_noise -= np.logaddexp(*of_noise)
+        of_components = self.of_components.drawn(counts[:, : self.n_components], generator)
+        return tuple(map(np.hstack, zip(of_noise, of_components, strict=True)))
 
     def log_symmetry(self, log_stick, log_rest):
         return self.of_components.log_symmetry(log_stick[:, 1:], log_rest[:, 1:])
@@ -518,19 +516,19 @@ def _orders(n_components):
     return np.array(list(itertools.permutations(range(n_components))))
 
 
-def _log_shares_of_orders(rest, amounts):
-    """Relative log probabilities of all orders of the sticks, (n, K!), given what is behind the last one.
+def _log_shares_of_orders(left, amounts):
+    """-sum_(k > 1) log(left + the amounts from the k-th on), of all orders of the components: (n, K!).
 
-    They are -sum_(k > 1) log t_k, t_k being the amount of the k-th stick and all behind: the density of
-    weights, or given counts the probability, with the concentration as what is behind.
+    It is the log density of weights with the same breaks in other orders, or given counts, with the
+    concentration for what is left, the log probability of the order; both up to a constant.
 
     Parameters
     ----------
-    rest : (n,)
+    left : (n,), what is behind the last component
     amounts : (n, K), weights or counts
     """
-    behind = np.cumsum(amounts[:, _orders(amounts.shape[1])[:, :0:-1]], axis=-1)
-    return -np.log(np.maximum(rest[:, None, None] + behind, np.finfo(float).tiny)).sum(axis=-1)
+    from_each_on = np.cumsum(amounts[:, _orders(amounts.shape[1])[:, :0:-1]], axis=-1)
+    return -np.log(np.maximum(left[:, None, None] + from_each_on, np.finfo(float).tiny)).sum(axis=-1)
 
 
 def _with_noise_component(log_weights, log_break):

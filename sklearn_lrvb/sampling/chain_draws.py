@@ -12,8 +12,10 @@ import numpy as np
 from sklearn_lrvb.sampling.draws import Entries
 
 # Probability beyond each limit of the table's intervals, whose errors are told. Of a standard normal
-# variable: the distance between both limits, and the density there.
+# variable: the distance between both limits, and the density there; and the distances of a limit from the
+# quantiles with half and with twice the probability beyond.
 _TAIL, _DEVIATIONS_BETWEEN, _DENSITY_AT_LIMIT = 0.025, 3.919928, 0.0584451
+_DEVIATIONS_AROUND = np.array([0.2814387, 0.3151104])
 
 
 @dataclass(frozen=True)
@@ -72,19 +74,25 @@ class ChainDraws:
         return np.atleast_2d(np.cov(values.T, bias=True))
 
     def errors(self, target):
-        """Monte Carlo standard errors of the means and of the limits of 95 % intervals: (d,), (d,).
+        """Monte Carlo standard errors of the means and of the limits of 95 % intervals: (d,) each.
 
         The unit is the standard deviation of a normal variable with the same interval. Of both limits it is
         the larger error: that of the share of draws beyond the limit, over the density that a normal variable
-        has there. Parameters that are certain, or infinite in some draws, have none.
+        has there. Where a tail is longer, the limit itself is known worse: the last array. Parameters that
+        are certain, or infinite in some draws, have no errors.
         """
         values = self.parameters.flat(target)
         values = np.where(np.isfinite(values).all(axis=0), values, 0.0)
-        lower, upper = np.quantile(values, [_TAIL, 1.0 - _TAIL], axis=0)
-        unit = (upper - lower) / _DEVIATIONS_BETWEEN
+        beyond = np.array([0.5 * _TAIL, _TAIL, 2.0 * _TAIL])
+        quantiles = np.quantile(values, [beyond, 1.0 - beyond], axis=0)
+        limits, around = quantiles[:, 1], np.abs(np.diff(quantiles, axis=1))
+        unit = (limits[1] - limits[0]) / _DEVIATIONS_BETWEEN
         unit[unit == 0.0] = np.inf
-        of_limits = [self._errors_of_means(is_beyond) for is_beyond in (values < lower, values > upper)]
-        return self._errors_of_means(values) / unit, np.maximum(*of_limits) / _DENSITY_AT_LIMIT
+        of_shares = map(self._errors_of_means, (values < limits[0], values > limits[1]))
+        of_limits = np.stack(list(of_shares)) / _DENSITY_AT_LIMIT
+        lengths = (around / _DEVIATIONS_AROUND[:, None] / unit).max(axis=1)
+        of_tails = of_limits * np.maximum(lengths, 1.0)
+        return self._errors_of_means(values) / unit, of_limits.max(axis=0), of_tails.max(axis=0)
 
     def _errors_of_means(self, values):
         """Standard errors of the means of some values (n, d): (d,)."""

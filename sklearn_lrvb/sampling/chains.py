@@ -32,8 +32,8 @@ from sklearn_lrvb.sampling.importance import systematic_sample
 from sklearn_lrvb.sampling.labels import closest_orders
 from sklearn_lrvb.sampling.random_assignments import can_be_assigned
 
-# Chains, as long as a pass over the rows has more than so many products for each; of fewer rows up to so many
-# times as many, since much of the time of a pass is the same for few chains and for many.
+# 32 chains; of few rows up to four times as many, as long as a pass takes less than 3e4 products a chain:
+# much of the time of a pass is then the same for few chains and for many.
 N_CHAINS, _PRODUCTS_OF_A_CHAIN, _MOST_TIMES = 32, 3e4, 4
 
 # Angles of trajectories, in units of pi. At 1/2 a constant r would give an independent draw. They are random
@@ -42,15 +42,14 @@ _LEAST_ANGLE, _LARGEST_ANGLE = 0.45, 0.75
 FIRST_STEPS, _MOST_STEPS = 2.0, 24.0  # Of a trajectory.
 KEPT_OF_SCAN = 4  # Most states after Gibbs iterations that are kept of a scan, besides the last state.
 
-_N_STARTS = 6  # Others than that of the fit; their random numbers are always the same.
-_TOLERANCE, _MOST_STEPS = 1e-3, 200  # Of their ascents: chains only start there.
+_N_STARTS = 6  # Others than that of the fit, always with the same random numbers.
+_TOLERANCE, _MOST_ITERATIONS = 1e-3, 200  # Of their ascents: chains only start there.
 _SAME_BOUND = 0.01  # Nats by which the lower bounds of different optima differ, at least.
-# Lower bounds are below the evidence by different amounts, up to several nats. Optima therefore have chains
-# by the power of exp(bound), and none where they are further below the best one than the second number, in
-# nats.
+# An optimum d nats below the best one has chains in proportion to exp(-d/2), and none where d is above the
+# second number: lower bounds are below the evidence by different amounts, up to several nats.
 _POWER, _FAR_BELOW = 0.5, 10.0
 
-# Tolerance for parameters that are computed back from their coordinates, relative to 1 + their size. The
+# Tolerance for parameters that are computed back from their coordinates, relative to 1 + their size: the
 # coordinates of very unlikely parameters have lost their digits.
 _ROUND_TRIP = 1e-4
 
@@ -61,16 +60,26 @@ def n_chains_of(posterior, n_rows):
     return N_CHAINS * min(max(times, 1), _MOST_TIMES)
 
 
-def start_of_chains(sampler, rows, n_chains, seed):
+def start_of_chains(sampler, rows, n_chains, random_state):
     """Where chains start: at draws of linear response, and at the optima of other starts.
+
+    The chains of another optimum all start at the same place. None starts at the fit where it is far below
+    the best optimum; all do where there are no Gibbs iterations.
+
+    Parameters
+    ----------
+    sampler : PosteriorSampler
+    rows : Rows, the training rows
+    n_chains : int
+    random_state : RandomState, of the draws
 
     Returns
     -------
-    draws : DrawArrays, of the chains, with the numbers of the closest components of the fit
+    draws : DrawArrays, of the chains, with their components numbered as those of the fit
     gain : float, nats by which the lower bound of the best other optimum is above that of the fit, or 0
     """
-    posterior, ascent = sampler.posterior, Ascent(rows, _TOLERANCE, _MOST_STEPS)
-    bounds, draws = [e_step(rows, posterior).lower_bound], [sampler.draws(n_chains, seed).draws]
+    posterior, ascent = sampler.posterior, Ascent(rows, _TOLERANCE, _MOST_ITERATIONS)
+    bounds, draws = [e_step(rows, posterior).lower_bound], [sampler.draws(n_chains, random_state).draws]
     starts = posterior.model.further_starts(posterior, rows, _N_STARTS, np.random.RandomState(0))
     for responsibilities in starts:
         with contextlib.suppress(DegenerateComponentError):
@@ -89,8 +98,8 @@ def start_of_chains(sampler, rows, n_chains, seed):
 
 
 @dataclass(frozen=True)
-class Chains(DrawArrays):
-    """Where chains are, for trajectories.
+class Places:
+    """Where all chains are, for a trajectory.
 
     Attributes
     ----------
@@ -118,7 +127,7 @@ class Scans:
     n_gibbs : int
         Gibbs iterations of a scan. They need rows that count a whole number of times; 0 leaves them out.
     n_steps : float, default=2
-        Of a trajectory, which has the nearest whole number of steps.
+        Steps of a trajectory, rounded; fractions let the number change slowly.
 
     Attributes
     ----------
@@ -165,21 +174,15 @@ class Scans:
         with np.errstate(over="ignore", invalid="ignore"):  # Far out, where nothing is accepted.
             moved, ends = self.moved(chains, momenta, angle, n_steps)
             change = _log_density(moved, ends) - _log_density(chains, momenta)
-            change += self._log_symmetry(moved.draws) - self._log_symmetry(chains.draws)
+            of_orders = (self._sampler.parameters(own.draws).log_symmetry for own in (moved, chains))
+            change += np.subtract(*of_orders)
         is_accepted = np.log1p(-generator.random(n_chains)) < change
         accepted = np.flatnonzero(is_accepted & has_coordinates)
         return draws.replaced(accepted, moved.draws[accepted]), len(accepted) / n_chains
 
-    def _log_symmetry(self, draws):
-        """What log p(X, theta) is more by where the numbers of the components have no meaning, (n,)."""
-        return self._sampler.parameters(draws).log_symmetry
-
     def chains_at(self, draws):
-        """`Chains` at some draws, and which of these have coordinates with the digits that matter."""
-        sampler = self._sampler
-        with np.errstate(all="ignore"):
-            responses = sampler.copula.responses_of(draws)
-            normals = sampler.density.normals(np.nan_to_num(responses))
+        """`Places` of some draws, and which draws their coordinates give back: bool (n,)."""
+        responses, normals = self._sampler.coordinates_of(draws)
         chains = self._at(normals)
         has_coordinates = np.isfinite(responses).all(axis=1) & np.isfinite(chains.log_ratios)
         for each in fields(draws):
@@ -188,19 +191,19 @@ class Scans:
         return chains, has_coordinates
 
     def _at(self, normals):
-        """`Chains` at some places."""
+        """`Places` at some normals."""
         with np.errstate(all="ignore"):  # What overflows has no density.
             log_ratios, slopes, draws = self._sampler.log_ratios_and_slopes(self._rows, normals)
         regular = np.isfinite(log_ratios) & np.isfinite(slopes).all(axis=1)
         slopes[~regular] = 0.0
-        return Chains(normals, draws, np.where(regular, log_ratios, -np.inf), slopes)
+        return Places(normals, draws, np.where(regular, log_ratios, -np.inf), slopes)
 
     def moved(self, chains, momenta, angle, n_steps):
-        """Chains and momenta after some steps of a trajectory: Chains, (n, n_responses).
+        """Places and momenta after some steps of a trajectory: Places, (n, n_responses).
 
         Parameters
         ----------
-        chains : Chains
+        chains : Places
         momenta : (n, n_responses)
         angle : (n, 1), of a step, in radians
         n_steps : int

@@ -112,7 +112,10 @@ class DrawnParameters(ABC):
 
     @property
     def log_symmetry(self):
-        """log of the prior's sum over all orders of the components, over that in their own: (n,)."""
+        """log of the prior that Gibbs iterations have, over `log_prior`, up to a constant: (n,).
+
+        They differ where a prior depends on the order of the components, over which iterations average.
+        """
         return np.zeros(len(self.draws))
 
     # The joint density with the rows.

@@ -1,62 +1,61 @@
 """The exact posterior: chains that run until their draws are enough.
 
 *When to stop.* Chains run in blocks, and only the last block is kept: the others forget the start. Chains
-stop where the limits of 95 % intervals are known to `_ERROR` standard deviations (`ChainDraws.errors`), and
-every chain is worth `_LEAST_PER_CHAIN` independent draws: of what a table shows of components that hold rows.
-(One that holds none and takes some takes them from these.) While chains still drift, or stay in different
-modes, their means differ, and the error tells so. Chains that take longer than a user is ready to wait stop,
-and the note says what is known how well.
+stop when two things hold for everything that a table shows of components that hold rows: the limits of its
+95 % interval are known to 0.1 posterior standard deviations (`ChainDraws.errors`), and every chain is worth
+five independent draws. (An empty component that takes rows takes them from these.) Chains that still drift,
+or stay in different modes, have different means, which makes the error large. Chains that take longer than a
+user is ready to wait stop too, and the note says what is known how well.
 
-*How to go on.* Where a scan gives nearly independent draws, the next block has more scans; where not, its
-scans have more Gibbs iterations, which cost less than trajectories.
+*How to go on.* Where a scan is worth a quarter of an independent draw a chain, or more, the next block has
+more scans. Otherwise its scans have more Gibbs iterations, which cost less than trajectories.
 
-*The start.* Chains start at the fit and at the optima of other starts (`chains`), so that they agree only
-where they pass between these.
+*The start.* Chains start at the fit and at the optima of other starts (`start_of_chains`), so that they agree
+only where they pass between these.
 """
 
 import copy
 
 import numpy as np
 
+from sklearn_lrvb.mixture.model import LEAST_COUNT
 from sklearn_lrvb.rows import untracked
 from sklearn_lrvb.sampling.chain_draws import ChainDraws
 from sklearn_lrvb.sampling.chains import KEPT_OF_SCAN, Scans, n_chains_of, start_of_chains
 from sklearn_lrvb.sampling.draws import DrawArrays
 from sklearn_lrvb.sampling.labels import in_mode
 from sklearn_lrvb.sampling.likelihood import expected_counts
-from sklearn_lrvb.sampling.random_assignments import can_be_assigned
+from sklearn_lrvb.sampling.random_assignments import MOST_COPIES, can_be_assigned
 
-# Monte Carlo standard error of the limits of 95 % intervals, in standard deviations: that at which chains
-# stop, and that up to which they are called converged.
+# Monte Carlo standard error of the limits of 95 % intervals, in posterior standard deviations: at which
+# chains stop, and above which they are called not converged.
 _ERROR, _LARGEST_ERROR = 0.1, 0.2
-_INDEPENDENT_DRAWS = 720  # That have this error where the posterior is normal.
+_INDEPENDENT_DRAWS = 714  # That have the first error where the posterior is normal.
 _LEAST_PER_CHAIN = 5.0  # Independent draws of each chain, by which it has forgotten its start.
 _FIRST_SCANS, _FIRST_GIBBS = 12, 4  # Of the first block, and Gibbs iterations of its scans.
 _LEAST_SCANS = 12  # Of later blocks.
-_LEAST_SHARE = 0.25  # Of independent draws in a scan of all chains, below which Gibbs iterations are added.
+_LEAST_SHARE = 0.25  # Independent draws of a chain by a scan, below which Gibbs iterations are added.
 _MOST_GIBBS, _MORE_GIBBS = 64, 4  # Iterations of a scan, and the factor by which they are added.
 _SPARE = 1.2  # Factor of the number of scans that seem to be enough.
-_MOST_DRAWS, _MOST_NUMBERS = 8192, 2**24  # That are kept, unless more are asked for; and of their numbers.
-# Share of draws in another mode up to which the note says nothing of it, and its largest standard error.
-_SMALL_SHARE_AWAY, _ERROR_OF_SHARE = 0.005, 0.05
+_MOST_DRAWS, _MOST_NUMBERS = 2**14, 2**24  # That are kept, unless more are asked for; and of their numbers.
+_SMALL_SHARE_AWAY = 0.005  # Of draws in another mode, up to which the note says nothing of it.
 _LARGE_GAIN = 5.0  # Nats by which another optimum is better than the fit, from which on the note says so.
-_LEAST_COUNT = 0.5  # Rows of a component whose parameters are looked at.
-# A component whose share is not below so many rows has more than the few that moments need; and draws for
-# which rows are counted, about.
+# A draw has few rows in a component where its smallest weight times the number of rows is below the first
+# number. Rows are counted for some of these draws, about as many as the second number.
 _FEW_ROWS, _MOST_COUNTED = 30.0, 1024
 
-# Shares of accepted trajectories beyond which the number of steps changes: by the third and fourth number
-# after each of so many first scans, and by one after each later block.
+# After each of the first scans the number of steps of a trajectory rises by 1/3 where fewer than 0.6 of the
+# trajectories are accepted, and falls by 1 where more than 0.9 are; after a block it changes by 1.
 _SCANS_OF_STEPS = 4
 _LOW, _HIGH, _STEPS_UP, _STEPS_DOWN = 0.6, 0.9, 1 / 3, 1.0
 _LOW_LATER, _HIGH_LATER = 0.5, 0.9
 
-# Chains stop after about so many seconds, or after the second number times what the least number of scans
-# takes. They are counted by the passes of all chains over the rows, so that results do not depend on the
-# machine.
+# Chains stop after the first block and about so many seconds, or the second number times what the least
+# number of scans takes. Time is estimated from the passes of all chains over the rows, so that results do not
+# depend on the machine: on the one where it was measured it was within a factor of two for 16 tables.
 _SECONDS, _TIMES_LEAST = 15.0, 4.0
-_SECONDS_A_PASS, _SECONDS_A_CHAIN, _PRODUCTS_A_SECOND = 3e-4, 4e-6, 1e9
-_PASSES_AT_LEAST = 290
+_SECONDS_A_PASS, _SECONDS_A_COEFFICIENT, _SECONDS_A_LABEL, _SECONDS_A_PRODUCT = 6e-4, 1.5e-7, 5e-9, 1e-10
+_PASSES_AT_LEAST = 264
 
 
 class ExactPosterior:
@@ -79,14 +78,17 @@ class ExactPosterior:
     errors : dict of (d,) arrays
         By the name of a target, `ChainDraws.errors` of the limits of intervals; NaN in components that hold
         no rows.
+    error_in_tails : float
+        The largest error of a limit as it is; it is larger than `errors` where tails are long.
     few_counts : (n, K)
-        Expected rows of the components under those draws in which one may have few; infinite in one row where
-        there are no such draws.
+        Expected rows of the components under some of the draws in which one may have few; one row of
+        infinities where there are no such draws.
     """
 
     def __init__(self, sampler, rows, seed, tracked=untracked):
         self._sampler, self._seed, self._n_scans, self._n_planned = sampler, seed, 0, _FIRST_SCANS
-        self._longer = {}  # By the number of draws that was asked for.
+        # The draws that were asked for last, where these are too few, and the posterior with them.
+        self._longer = 0, None
         self.has_gibbs = can_be_assigned(rows)
         self._n_chains = n_chains_of(sampler.posterior, rows.n_samples)
         scans = Scans(sampler, rows, seed, _FIRST_GIBBS * self.has_gibbs)
@@ -110,19 +112,20 @@ class ExactPosterior:
                 scans.add_steps(_STEPS_UP * (share < _LOW) - _STEPS_DOWN * (share > _HIGH))
             yield
         n_scans = _LEAST_SCANS
-        while n_scans:
+        while True:
             seconds -= n_scans * a_pass * _n_passes(scans)
             states, shares = [], []
             for share in self._block(scans, n_scans, states):
                 shares.append(share)
                 yield
-            self._states = states[:: -max(len(states) * self._n_chains // most_draws, 1)][::-1]
+            stride = -(-len(states) * self._n_chains // most_draws)
+            self._states = states[::-stride][::-1]
             n_scans = min(self._next_scans(scans, shares), int(seconds / (a_pass * _n_passes(scans))))
             if n_scans < _LEAST_SCANS:
                 return
 
     def _next_scans(self, scans, shares):
-        """The number of scans of the next block, 0 where the draws are enough; scans change in kind.
+        """The number of scans of the next block, 0 where the draws are enough; changes how scans are made.
 
         Parameters
         ----------
@@ -136,7 +139,7 @@ class ExactPosterior:
         is_slow = needed * self._n_chains * n_scans * _LEAST_SHARE > _INDEPENDENT_DRAWS
         if is_slow and 0 < scans.n_gibbs < _MOST_GIBBS:
             scans.n_gibbs *= _MORE_GIBBS
-            return max(n_scans, _LEAST_SCANS)
+            return n_scans
         return int(np.ceil(n_scans * max(2.0, _SPARE * needed)))
 
     def _block(self, scans, n_scans, states):
@@ -153,19 +156,20 @@ class ExactPosterior:
     def _assess(self):
         """Take the draws of the states; return how many times as many would be enough."""
         self.draws, self.share_away, self._error_of_share = self._draws_of(self._states)
-        self.errors, targets, worst = {}, self._sampler.fitted.targets, 0.0
+        self.errors, self.error_in_tails, worst = {}, 0.0, 0.0
+        targets = self._sampler.fitted.targets
         for name in targets.reported:
-            is_counted = targets[name].is_reported(_LEAST_COUNT)
-            of_means, of_limits = np.where(is_counted, self.draws.errors(name), np.nan)
-            self.errors[name] = of_limits
+            is_counted = targets[name].is_reported(LEAST_COUNT)
+            of_means, self.errors[name], of_tails = np.where(is_counted, self.draws.errors(name), np.nan)
             worst = max(worst, float(np.nanmax(of_means, initial=0.0)))
+            self.error_in_tails = max(self.error_in_tails, float(np.nanmax(of_tails, initial=0.0)))
         for_chains = _LEAST_PER_CHAIN * self._n_chains * np.square(worst)
         return max(float(np.square(self.largest_error / _ERROR)), for_chains)
 
     @property
     def has_converged(self):
         """Whether the draws are enough."""
-        return self.largest_error <= _LARGEST_ERROR and self._error_of_share <= _ERROR_OF_SHARE
+        return self.largest_error <= _LARGEST_ERROR
 
     def _few_counts(self, rows):
         parameters, n_components = self.draws.parameters, self._sampler.posterior.n_components
@@ -177,7 +181,7 @@ class ExactPosterior:
         return expected_counts(rows, parameters.with_draws(parameters.draws[some]))[:, :n_components]
 
     def _draws_of(self, states):
-        """The draws of some states, ChainDraws; the share in another mode than the fit, and its error."""
+        """The draws of some states; the share in another mode than the fit, and its error: both float."""
         parameters = self._sampler.parameters(DrawArrays.concatenated(states))
         parameters, is_away = in_mode(parameters, self._sampler.uncertainty)
         by_chain = is_away.reshape(-1, self._n_chains).mean(axis=0)
@@ -185,17 +189,22 @@ class ExactPosterior:
         return draws, float(by_chain.mean()), float(by_chain.std() / np.sqrt(self._n_chains))
 
     def at_least(self, n_draws, rows, tracked=untracked):
-        """With so many draws or more: ExactPosterior. Where these are too few, the chains of a copy go on.
+        """This posterior if it has so many draws, or else a copy whose chains went on: ExactPosterior.
 
         Parameters
         ----------
         n_draws : int
-        rows : Rows or None, the training rows, without which there are no more than those that are kept
+        rows : Rows or None, the training rows, without which chains cannot go on
         tracked : Tracked, through which further scans are gone
+
+        Raises
+        ------
+        ValueError
+            The chains have to go on without the training rows.
         """
         if len(self.draws) >= n_draws:
             return self
-        if n_draws not in self._longer:
+        if self._longer[0] != n_draws:
             if rows is None:
                 raise ValueError(
                     f"{len(self.draws)} draws of the exact posterior are kept, and {n_draws} need the "
@@ -203,20 +212,19 @@ class ExactPosterior:
                 )
             longer = copy.copy(self)
             longer._go_on(n_draws, rows, tracked)
-            self._longer = {n_draws: longer}
-        return self._longer[n_draws]
+            self._longer = n_draws, longer
+        return self._longer[1]
 
     def _go_on(self, n_draws, rows, tracked):
-        scans, self._longer = Scans(self._sampler, rows, self._seed, *self._way), {}
+        scans, states = Scans(self._sampler, rows, self._seed, *self._way), list(self._states)
         n_of_scan = (1 + min(scans.n_gibbs, KEPT_OF_SCAN)) * self._n_chains
-        while len(self.draws) < n_draws:
-            n_scans, states = -(-(n_draws - len(self.draws)) // n_of_scan), list(self._states)
-            with self._sampler.threads():
-                for _ in tracked(self._block(scans, n_scans, states), n_scans):
-                    pass
-                self._states = states
-                self._assess()
-                self.few_counts = self._few_counts(rows)
+        n_scans = -(-(n_draws - len(self.draws)) // n_of_scan)
+        with self._sampler.threads():
+            for _ in tracked(self._block(scans, n_scans, states), n_scans):
+                pass
+            self._states, self._longer = states, (0, None)
+            self._assess()
+            self.few_counts = self._few_counts(rows)
 
     @property
     def is_fit_poor(self):
@@ -232,7 +240,10 @@ class ExactPosterior:
     def note(self):
         """A line that says how good the draws are."""
         if self.has_converged:
-            parts = [f"Exact posterior: limits of 95 % intervals to {self.largest_error:.2f} sd or better."]
+            tails = f", in long tails to {self.error_in_tails:.1f} sd"
+            tails *= self.error_in_tails > _LARGEST_ERROR
+            known = f"limits of 95 % intervals to {self.largest_error:.2f} sd or better"
+            parts = [f"Exact posterior: {known}{tails}."]
         else:
             by_target = ", ".join(
                 f"{np.nanmax(errors, initial=0.0):.2f} sd ({name.replace('_', ' ')})"
@@ -243,13 +254,12 @@ class ExactPosterior:
                 f"go on, ask for n_draws={4 * len(self.draws)}."
             ]
         if self.share_away > _SMALL_SHARE_AWAY:
-            share = f"{100 * self.share_away:.2g} +- {100 * self._error_of_share:.1g} % of the draws"
-            share = f"{share} are in another mode of the posterior"
-            parts.append(f"{share} than the fit.")
+            share = f"{100 * self.share_away:.1f} +- {100 * self._error_of_share:.1f} % of the draws"
+            parts.append(f"{share} are in another mode of the posterior than the fit.")
         if self.is_fit_poor:
             parts.append(
-                f"The fit is not the best: another start ends {self.gain:.0f} nats higher. Fit again with "
-                "n_init=12 or moves='search'."
+                f"The fit is not the best: another start has a lower bound {self.gain:.0f} nats higher. Fit "
+                "again with n_init=12 or moves='search'."
             )
         if not self.has_gibbs:
             parts.append("Without Gibbs iterations, because sample_weight is not in whole numbers.")
@@ -257,17 +267,19 @@ class ExactPosterior:
 
 
 def seconds_of_exact(posterior, rows):
-    """About how long `ExactPosterior` takes on one core at the least, float, by the size of its products."""
+    """About how many seconds the first two blocks of `ExactPosterior`, the least, take on one core: float."""
     return _PASSES_AT_LEAST * _seconds_of_pass(posterior, rows)
 
 
 def _seconds_of_pass(posterior, rows):
     """About how long a pass of all chains over the rows takes."""
-    n_rows = rows.n_samples
-    a_chain = _SECONDS_A_CHAIN + n_rows * posterior.products_per_row / _PRODUCTS_A_SECOND
-    return _SECONDS_A_PASS + n_chains_of(posterior, n_rows) * a_chain * (3.0 if rows.has_missing else 1.0)
+    a_row = _SECONDS_A_LABEL * posterior.n_labels + _SECONDS_A_PRODUCT * posterior.products_per_row
+    n_labels_drawn = min(rows.total_weight, MOST_COPIES * rows.n_samples)
+    a_chain = _SECONDS_A_COEFFICIENT * posterior.n_coefficients + n_labels_drawn * a_row
+    factor = 3.0 if rows.has_missing else 1.0
+    return _SECONDS_A_PASS + n_chains_of(posterior, rows.n_samples) * a_chain * factor
 
 
 def _n_passes(scans):
-    """Passes of a scan: of Gibbs iterations one each; of slopes, which take two, one a step and two more."""
-    return scans.n_gibbs + 2.0 * (scans.n_steps + 2.0)
+    """Passes that a scan is worth: one a Gibbs iteration, two for slopes, one to find the coordinates."""
+    return scans.n_gibbs + 2.0 * (scans.n_steps + 1.0) + 1.0

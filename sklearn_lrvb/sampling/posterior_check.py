@@ -9,7 +9,7 @@ from sklearn_lrvb.mixture.model import occupied
 from sklearn_lrvb.reports import SentenceAndNumbers
 from sklearn_lrvb.rows import untracked
 from sklearn_lrvb.sampling.labels import are_in_order, evidence_of_all_copies
-from sklearn_lrvb.sampling.sampler import mean_shifts
+from sklearn_lrvb.sampling.sampler import mean_shifts, sd_ratios
 from sklearn_lrvb.verdict import Verdict
 
 _FEW_PARAMETERS = 20  # Typical number in the fits by which the verdict's rule was chosen.
@@ -25,8 +25,8 @@ class PosteriorCheck(SentenceAndNumbers):
     state : {'good', 'rough', 'wrong'}
         How good linear response is: 'good' where standard deviations are within 10 % and means within 0.2
         standard deviations of the exact posterior, 'rough' where most are within a third and 0.6, and else
-        'wrong'. It is decided by the largest `mean_shift` and by `log_ratio_variance`; the guide "Can I trust
-        these error bars?" says how often it was right.
+        'wrong'. It is decided by the largest `mean_shift`, by `log_ratio_variance` and by `sd_ratio`; the
+        guide "Can I trust these error bars?" says how often it was right.
     verdict : str
         The same in a sentence.
     recommendation : {'lrvb', 'exact'}
@@ -40,6 +40,10 @@ class PosteriorCheck(SentenceAndNumbers):
     log_ratio_variance : float
         Variance of log p(X, theta) less the log density of draws by linear response, of these draws. 0 where
         linear response is exact.
+    sd_ratio : ndarray of shape (D,)
+        Standard deviations of some hundred draws by linear response over `posterior_std_`; one for weights.
+        Draws of a mean depend on its precision, as in the posterior: where few values tell the precision,
+        they vary more.
     names : ndarray of str of shape (D,)
         `posterior_names_`.
     is_of_occupied : ndarray of bool of shape (D,)
@@ -87,6 +91,7 @@ class PosteriorCheck(SentenceAndNumbers):
     PosteriorCheck: Linear response is good: sds within 10 %, means within 0.2 sd.
       largest mean shift     +0.03 +- 0.01 sd, of precision[1,x0,x0]
       variance of log ratio  0.00
+      sd of draws over sd    0.94, of precision[1,x0,x0]
       rows, parameters       150, 12
       occupied components    2 of 2
     """
@@ -94,6 +99,7 @@ class PosteriorCheck(SentenceAndNumbers):
     mean_shift: NDArray[np.float64]
     mean_shift_error: NDArray[np.float64]
     log_ratio_variance: float
+    sd_ratio: NDArray[np.float64]
     names: NDArray[np.str_]
     is_of_occupied: NDArray[np.bool_]
     n_rows: float
@@ -116,7 +122,7 @@ class PosteriorCheck(SentenceAndNumbers):
     @property
     def recommendation(self) -> str:
         """What to use: "lrvb" or "exact"."""
-        return "lrvb" if self.state == "good" else "exact"
+        return "lrvb" if self.decided.is_enough else "exact"
 
     @property
     def verdict(self) -> str:
@@ -128,14 +134,26 @@ class PosteriorCheck(SentenceAndNumbers):
         """What `state` and `verdict` are read from: Verdict."""
         # The variance grows with the number of parameters though each error bar stays as right as it is.
         scale = np.sqrt(max(1.0, self.is_of_occupied.sum() / _FEW_PARAMETERS))
-        return Verdict(self._largest_shift, self.log_ratio_variance / scale)
+        return Verdict(
+            self._largest_shift,
+            self.log_ratio_variance / scale,
+            sd_ratio=float(np.exp(self._log_ratios.max(initial=0.0))),
+            has_empty=self.n_occupied < self.n_components,
+        )
 
     @property
     def _largest_shift(self):
         return float(np.abs(self.mean_shift[self.is_of_occupied]).max(initial=0.0))
 
+    @property
+    def _log_ratios(self):
+        """Distances of `sd_ratio` from one, of occupied components."""
+        with np.errstate(divide="ignore"):
+            return np.where(self.is_of_occupied, np.abs(np.log(self.sd_ratio)), 0.0)
+
     def _lines(self):
         largest = int(np.argmax(np.where(self.is_of_occupied, np.abs(self.mean_shift), -1.0)))
+        widest = int(np.argmax(self._log_ratios))
         lines = [
             (
                 "largest mean shift",
@@ -143,6 +161,7 @@ class PosteriorCheck(SentenceAndNumbers):
                 f"of {self.names[largest]}",
             ),
             ("variance of log ratio", f"{self.log_ratio_variance:.2f}"),
+            ("sd of draws over sd", f"{self.sd_ratio[widest]:.2f}, of {self.names[widest]}"),
             ("rows, parameters", f"{self.n_rows:g}, {len(self.names)}"),
             ("occupied components", f"{self.n_occupied} of {self.n_components}"),
         ]
@@ -194,6 +213,7 @@ def checked_posterior(sampler, rows, n_draws, random_state, names, tracked=untra
         mean_shift=shifts,
         mean_shift_error=errors,
         log_ratio_variance=float(np.var(log_ratios)),
+        sd_ratio=sd_ratios(sampler, random_state, *sampler.fitted.targets.parameters),
         names=names,
         is_of_occupied=np.concatenate([occupied(target.counts()) for target in theta]),
         n_rows=rows.total_weight,

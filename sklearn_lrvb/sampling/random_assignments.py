@@ -21,7 +21,7 @@ LEAST_PROBABILITY = 2.0**-54  # Where a uniform number is zero, which is less th
 
 # Number of times that a row may count for which it is assigned again and again. For larger numbers,
 # multinomial variables cost less, although one of them takes a microsecond.
-_MOST_COPIES = 8
+MOST_COPIES = 8
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def assign_at_random(log_densities, block, stream):
         return
     densities = exponentials(log_densities)[0]
     counts = np.zeros_like(densities)
-    often = block.sample_weight > _MOST_COPIES
+    often = block.sample_weight > MOST_COPIES
     for copy in range(int(block.sample_weight[~often].max(initial=0.0))):
         again = ~often & (block.sample_weight > copy)
         uniforms = stream.numbers_of_block(n_draws, block, copy)

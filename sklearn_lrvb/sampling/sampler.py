@@ -23,6 +23,7 @@ _ARRAYS_PER_DRAW = 16  # Number of arrays of the size of the coefficients that e
 _LEAST_CONCENTRATION = 1e-12
 
 _N_PAIRS = 32  # Pairs of antithetic draws from which the mean shift is computed.
+_NUMBERS_OF_DRAWS, _DRAWS_OF_RATIOS = 1e6, (256, 1024)  # Of `sd_ratios`: at most so many, and so many draws.
 
 
 class PosteriorSampler:
@@ -171,14 +172,19 @@ class PosteriorSampler:
         with self.threads():
             for batch in batches(len(draws), 8 * _ARRAYS_PER_DRAW * len(self.density.root)):
                 some = draws[batch]
+                responses, normals = self.coordinates_of(some)
                 with np.errstate(all="ignore"):  # What is too far out for digits of its density has none.
-                    responses = self.copula.responses_of(some)
-                    normals = self.density.normals(np.nan_to_num(responses))
                     log_density = self.density.log_density(normals, responses, some)
                 log_joint = self.parameters(some).log_joint(rows)
                 is_near = np.isfinite(log_density) & np.isfinite(responses).all(axis=1)
                 parts.append(np.where(is_near, log_joint - log_density, np.inf))
         return np.concatenate(parts)
+
+    def coordinates_of(self, draws):
+        """Responses of draws made otherwise, (n, n_responses), not finite far out; and their normals."""
+        with np.errstate(all="ignore"):
+            responses = self.copula.responses_of(draws)
+            return responses, self.density.normals(np.nan_to_num(responses))
 
     def log_ratios_and_slopes(self, rows, normals):
         """Log ratios r (n,) of draws at some normals, the slopes of r (n, n_responses), and the draws."""
@@ -218,6 +224,21 @@ def mean_shifts(sampler, rows, random_state, targets):
         scores = [_scores(sampler, parameters, target, by_pair) for target in targets]
     scores = np.concatenate(scores, axis=1)
     return scores.mean(axis=0), scores.std(axis=0, ddof=1) / np.sqrt(_N_PAIRS), log_joints - log_densities
+
+
+def sd_ratios(sampler, random_state, log_weights, *targets):
+    """Standard deviations of draws by linear response over those that it reports, of flat targets: (d,).
+
+    They are the same where a mean does not depend on its uncertain precision, or hardly; those of log weights
+    are, but for the tails of components that hold next to nothing.
+    """
+    n_draws = int(np.clip(_NUMBERS_OF_DRAWS // sampler.posterior.n_coefficients, *_DRAWS_OF_RATIOS))
+    with sampler.threads(), np.errstate(all="ignore"):
+        parameters = sampler.draws(n_draws, random_state)
+        deviations = np.concatenate([parameters.flat(name).std(axis=0) for name in targets])
+    reported = np.concatenate([sampler.uncertainty.flat_std(name) for name in targets])
+    ratios = np.divide(deviations, reported, out=np.ones_like(deviations), where=reported > 0)
+    return np.concatenate([np.ones(sampler.uncertainty.targets[log_weights].size), ratios])
 
 
 def _scores(sampler, parameters, name, by_pair):

@@ -59,7 +59,7 @@ def error(found, truth):
 
 def without_refits(monkeypatch):
     """Have one step do for all rows and groups, without a warning."""
-    monkeypatch.setattr(deletion, "WORTH_A_REFIT", np.inf)
+    monkeypatch.setattr(deletion, "WORTH_MORE_STEPS", np.inf)
     monkeypatch.setattr(deletion, "ROUGH", np.inf)
 
 

@@ -125,6 +125,27 @@ def test_the_right_error_bars_come_by_themselves():
 
 
 @pytest.mark.slow
+def test_components_without_rows_may_get_some(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((150, 2)) + 8.0 * (np.arange(150) % 2)[:, None]
+    estimator = mixture({}, n_components=3).fit(X)
+    assert estimator.n_occupied_ == 2
+    check = estimator.posterior_check(X, random_state=0)
+    assert (check.state, check.recommendation) == ("good", "exact")
+    assert check.verdict.endswith("0.2 sd, if components without rows get none.")
+    monkeypatch.setattr("sklearn_lrvb.answers.error_bars._MOST_SECONDS", 0.0)
+    note = estimator.posterior().note
+    assert note.startswith(check.verdict)
+    assert "would take" in note
+    monkeypatch.undo()
+    exact = estimator.posterior()
+    assert exact.method == "exact"
+    # The weight of the third component is hardly more than nothing by linear response.
+    by_response = estimator.posterior(method="lrvb").sample(1000)["weights"].min(axis=1).mean()
+    assert exact.sample(1000)["weights"].min(axis=1).mean() > 1.5 * by_response
+
+
+@pytest.mark.slow
 def test_tables_say_where_nothing_was_checked():
     X = overlapping(120)
     estimator = pickle.loads(pickle.dumps(mixture({}).fit(X)))

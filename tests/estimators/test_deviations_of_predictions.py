@@ -21,6 +21,7 @@ def noisy(seed):
     rng = np.random.default_rng(seed)
     X = np.concatenate([rng.normal(size=18), rng.uniform(-6, 6, size=6)])[:, None]
     prior = {"degrees_of_freedom_prior": 4.0, "covariance_prior": [[2.0]], "mean_precision_prior": 1.0}
+    prior["weight_concentration_prior_type"] = "dirichlet_distribution"  # A stick would leave some weight.
     mixture = LRVBGaussianMixture(noise=-2.5, reg_covar=0.0, mean_prior=[0.0], random_state=0, **prior)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "noise=-2.5 is .* above the log density")

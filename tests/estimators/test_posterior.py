@@ -1,6 +1,8 @@
 """A posterior is a value: whatever it is asked, the answers agree, and stay the same."""
 
+import copy
 import functools
+import pickle
 import warnings
 
 import numpy as np
@@ -85,6 +87,46 @@ def test_it_is_of_the_fit_as_it_was():
     assert "2 components" in repr(posterior) and "Error bars by method='lrvb'" in repr(posterior)
 
 
+def test_rows_that_were_changed_in_place_are_refused():
+    rows = overlapping(60)
+    fit = mixture({}).fit(rows)
+    exact, sandwich = fit.posterior(rows, method="exact"), fit.posterior(rows, method="sandwich")
+    before = exact.summary()
+    rows *= 5.0
+    pd.testing.assert_frame_equal(exact.summary(), before)
+    with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
+        exact.sample(30_000)
+    with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
+        sandwich.summary()
+
+
+def test_a_copy_of_a_posterior_has_its_pictures():
+    fit = mixture({}).fit(X)
+    posterior = fit.posterior(X)
+    pickled_fit, pickled = pickle.loads(pickle.dumps((fit, posterior)))
+    for mixture_of_copy, copied in ((pickled_fit, pickled), (fit, pickled), (fit, copy.deepcopy(posterior))):
+        pd.testing.assert_frame_equal(copied.summary(), posterior.summary())
+        PosteriorIntervalDisplay.from_estimator(mixture_of_copy, copied)
+        copied.plot()
+    with pytest.raises(ValueError, match="of another fit"):
+        PosteriorIntervalDisplay.from_estimator(mixture({}).fit(2.0 * X), pickled)
+
+
+def test_equal_rows_of_classes_are_joined_wherever_they_come_from():
+    table = np.random.default_rng(0).choice(["no", "yes"], (2000, 3)).astype(object)
+    fit = LRVBLatentClassMixture(n_components=2, max_iter=500, tol=1e-8, random_state=0).fit(table)
+    tables = [fit.posterior(*rows, method="exact").summary() for rows in ((), (table,))]
+    again = pickle.loads(pickle.dumps(fit)).posterior(table, method="exact").summary()
+    for other in (tables[1], again):
+        pd.testing.assert_frame_equal(tables[0], other)
+
+
+def test_linear_response_says_where_nothing_can_check_it():
+    note = mixture({"prior": "flat"}).fit(X).posterior(method="lrvb").note
+    assert note.startswith("Linear response, not checked. ")
+    assert "posterior_check" not in note
+
+
 def test_a_seed_is_said_once():
     fit, seed = few(), 3
     posterior = fit.posterior(method="lrvb", random_state=seed)
@@ -129,6 +171,11 @@ def test_attributes_are_infinite_where_the_table_is():
     table = fit.posterior(method="lrvb").summary("means", min_count=0)
     assert np.isinf(table["sd"]).any()
     np.testing.assert_array_equal(fit.means_std_.ravel(), table["sd"])
+    for method in ("lrvb", "mean_field"):
+        posterior = fit.posterior(method=method)
+        np.testing.assert_allclose(
+            posterior.std("means").ravel() ** 2, np.diag(posterior.covariance("means"))
+        )
 
 
 # By groups.

@@ -29,6 +29,7 @@ from sampling_problems import (
 from scipy import stats
 from scipy.special import logsumexp
 
+from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.sampling import labels
 from sklearn_lrvb.sampling.chains import N_CHAINS, Scans, start_of_chains
 from sklearn_lrvb.sampling.exact import ExactPosterior
@@ -155,6 +156,14 @@ def test_chains_have_the_mean_of_the_sum_over_all_assignments(covariance_type, w
     assert values.mean() == pytest.approx(expected, abs=4.5 * values.mean(axis=0).std() / np.sqrt(N_CHAINS))
 
 
+def test_trajectories_have_at_most_24_steps():
+    case = problem(PROPER[0], 2, 100)
+    scans = Scans(case.sampler, case.rows, 0, 1)
+    for change, n_steps in ((1000.0, 24.0), (-1000.0, 1.0)):
+        scans.add_steps(change)
+        assert scans.n_steps == n_steps
+
+
 @proper
 def test_trajectories_run_backwards(model):
     # the same steps from the end with the momenta reversed lead to the start
@@ -267,12 +276,30 @@ def test_what_the_draws_say_of_their_errors_is_right():
         draws = ExactPosterior(case.sampler, case.rows, seed).draws
         of_limits = np.concatenate(draws.margins("means").interval(0.95))
         results.append([np.tile(draws.moments("means")[0], 2), of_limits, *np.tile(draws.errors("means"), 2)])
-    means, limits, of_means, of_limits = np.array(results).transpose(1, 0, 2)
+    means, limits, of_means, of_limits, of_tails = np.array(results).transpose(1, 0, 2)
     unit = (limits[:, len(limits[0]) // 2 :] - limits[:, : len(limits[0]) // 2]).mean(axis=0) / 3.92
     for values, said in ((means, of_means), (limits, of_limits)):
         seen = values.std(axis=0, ddof=1) / np.tile(unit, 2)
         # of both limits the larger error is told
         assert 0.5 * said.mean() < seen.mean() < 1.3 * said.mean()
+    assert np.all(of_tails >= of_limits)
+    assert of_tails.mean() < 1.7 * of_limits.mean()
+
+
+@pytest.mark.slow
+def test_limits_in_long_tails_are_known_worse():
+    # Twenty waits between eruptions of a geyser, in minutes, which may be of one cluster.
+    waits = [79, 54, 74, 62, 85, 55, 88, 85, 51, 85, 54, 84, 78, 47, 83, 52, 62, 84, 52, 79]
+    estimator = LRVBGaussianMixture(n_components=2, random_state=0).fit(np.array(waits)[:, None])
+    posteriors = [estimator.posterior(method="exact", random_state=seed) for seed in range(8)]
+    tables = [posterior.summary("means").loc["mean[1,x0]"] for posterior in posteriors]
+    unit = np.mean([table["upper"] - table["lower"] for table in tables]) / 3.92
+    seen = np.std([table["lower"] for table in tables], ddof=1) / unit
+    said = np.mean(
+        [float(posterior.note.split("long tails to ")[1].split(" sd")[0]) for posterior in posteriors]
+    )
+    assert seen > 0.3
+    assert 0.4 * seen < said < 2.0 * seen
 
 
 def moved_by_gibbs(case, draws):
@@ -446,7 +473,7 @@ def test_chains_start_at_better_optima_than_the_fit_and_the_note_says_so(weights
     best = mixture({"weight_concentration_prior_type": weights, "n_init": 5}, 3).fit(poor.X)
     exact = ExactPosterior(poor.sampler, poor.rows, 0)
     assert exact.gain == pytest.approx(best.lower_bound_ - poor.mixture.lower_bound_, rel=1e-3)
-    assert f"another start ends {exact.gain:.0f} nats higher" in exact.note
+    assert f"another start has a lower bound {exact.gain:.0f} nats higher" in exact.note
     means = np.sort(exact.draws.parameters.means[:, :, 0], axis=1).mean(axis=0)
     np.testing.assert_allclose(means, np.sort(best.means_[:, 0]), atol=0.3)
 

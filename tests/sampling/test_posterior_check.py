@@ -17,6 +17,7 @@ WELL = PosteriorCheck(
     mean_shift=np.array([-0.02, 0.9]),
     mean_shift_error=np.zeros(2),
     log_ratio_variance=0.02,
+    sd_ratio=np.array([1.1, 3.0]),
     names=np.array(["mean[0,x0]", "mean[1,x0]"]),
     is_of_occupied=np.array([True, False]),
     n_rows=100.0,
@@ -32,9 +33,13 @@ WELL = PosteriorCheck(
         ({}, "good", "lrvb"),
         ({"mean_shift": np.array([-0.12, 0.9])}, "rough", "exact"),
         ({"log_ratio_variance": 0.2}, "rough", "exact"),
+        ({"sd_ratio": np.array([0.8, 1.0])}, "rough", "exact"),
+        ({"sd_ratio": np.array([1.6, 1.0])}, "wrong", "exact"),
+        ({"sd_ratio": np.array([0.0, 1.0])}, "wrong", "exact"),
         ({"mean_shift": np.array([0.3, 0.9])}, "wrong", "exact"),
         ({"log_ratio_variance": 20.0}, "wrong", "exact"),
         ({"log_ratio_variance": np.nan}, "wrong", "exact"),
+        ({"n_components": 2}, "good", "exact"),
     ],
 )
 def test_verdicts(changes, state, recommendation):

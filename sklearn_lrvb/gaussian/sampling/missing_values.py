@@ -182,6 +182,8 @@ class AlikePatterns:
         moved = maps.reshape(n_groups, 1, n_draws * n_features, n_features) @ axes
         moved = moved.reshape(n_groups, n_patterns, n_draws, n_features, n_missing)
         directions, self.triangles = np.linalg.qr(moved)
+        # Precisions that underflow leave a row without a density.
+        self.triangles[(np.einsum("...mm->...m", self.triangles) == 0.0).any(axis=-1)] = np.nan
         back = directions.swapaxes(-1, -2)
         slopes = (back @ maps[:, None]).reshape(n_groups, n_patterns, n_draws * n_missing, n_features)
         offsets = (slopes @ self._rows).reshape(len(values), n_patterns, n_draws, n_missing, -1)

@@ -307,6 +307,37 @@ def test_linear_response_is_near_the_exact_posterior(covariance_type):
     np.testing.assert_allclose(plain, exact, rtol=0.15)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("covariance_type", ["full", "diag"])
+def test_a_column_that_a_component_never_shows_is_not_called_good(covariance_type):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2)) + [[8.0, 0.0]] * (np.arange(60) % 2)[:, None]
+    X[1::2, 1] = np.nan
+    estimator = mixture({"covariance_type": covariance_type, "prior": "fixed"}).fit(X)
+    check = estimator.posterior_check(X, random_state=0)
+    where = list(check.names).index(f"mean[{estimator.means_[:, 0].argmax()},x1]")
+    assert check.state == "wrong"
+    # Draws by linear response are near the exact posterior; what is reported is not.
+    exact = estimator.posterior(X)
+    assert exact.method == "exact"
+    ratio = exact.summary("means")["sd"][check.names[where]] / estimator.posterior_std_[where]
+    assert ratio > 2.0
+    assert 0.5 * ratio < check.sd_ratio[where] < 2.0 * ratio
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [4, 6])
+def test_precisions_that_underflow_do_not_stop_the_chains(seed):
+    rng = np.random.RandomState(seed)
+    X = rng.standard_normal((80, 3)) + [[7.0, 0.0, 0.0]] * (np.arange(80) % 2)[:, None]
+    is_missing = rng.random_sample((80, 3)) < 0.85
+    is_missing[:, 0] = False
+    X[is_missing] = np.nan
+    estimator = mixture({}).fit(X)
+    table = estimator.posterior(X, method="exact").summary("means")
+    assert np.isfinite(table[["lower", "upper"]]).all(axis=None)
+
+
 def test_one_component_with_missing_values_needs_no_correction():
     estimator = mixture({"covariance_type": "diag", "reg_covar": 0.0}, 1).fit(incomplete())
     check = estimator.posterior_check(incomplete(), n_draws=4000, random_state=0)
