@@ -1,8 +1,8 @@
 """Whether linear response is right: a state and a sentence, from how far draws by it are from the posterior.
 
-r is the log posterior less the log density of draws by linear response, at such draws. The bounds of "good"
-were chosen on every other posterior of the benchmark "trust", against long runs of a sampler; those of
-"rough" on 70 fits before. The theory page "The exact posterior" says how often the rule was right on others.
+r is the log density of the posterior less that of draws by linear response, at these draws. The bounds of
+"good" were chosen on half of the tables of the benchmark "trust", against long runs of a sampler; those of
+"rough" on 70 fits before. The theory page "The exact posterior" says how often the rule was right.
 """
 
 from dataclasses import dataclass
@@ -17,14 +17,16 @@ class Verdict:
     shift : float
         The largest shift of a mean, in standard deviations by linear response.
     variance : float
-        Variance of r over the draws. 0 where linear response is exact.
+        Variance of r over the draws; of more than 20 parameters it may be divided by the root of their number
+        over 20. 0 where linear response is exact.
     little_variance : float, default=0.07
         Largest variance for the state "good"; it depends on the kind of model.
     sd_ratio : float, default=1.0
-        The largest ratio between standard deviations of draws and those that are reported; at least one.
+        Standard deviation of draws by linear response over the one that is reported, or the reciprocal where
+        that is larger; the largest of all parameters.
     has_empty : bool, default=False
-        Whether some components hold no rows. Draws by linear response leave them so. In the exact posterior
-        they may take some: in fits that are good otherwise, standard deviations were up to four times as
+        Whether some components hold no rows. Draws by linear response keep them empty. In the exact posterior
+        they may gain rows: in fits that are good otherwise, standard deviations were then up to four times as
         large, and weights moved by up to 0.3 standard deviations.
     """
 

@@ -74,12 +74,12 @@ class ChainDraws:
         return np.atleast_2d(np.cov(values.T, bias=True))
 
     def errors(self, target):
-        """Monte Carlo standard errors of the means and of the limits of 95 % intervals: (d,) each.
+        """Monte Carlo standard errors of means, of 95 % limits, and of limits in long tails: (d,) each.
 
         The unit is the standard deviation of a normal variable with the same interval. Of both limits it is
         the larger error: that of the share of draws beyond the limit, over the density that a normal variable
-        has there. Where a tail is longer, the limit itself is known worse: the last array. Parameters that
-        are certain, or infinite in some draws, have no errors.
+        has there. The last errors are larger where a tail is longer than that of a normal variable. Errors of
+        parameters that are certain, or infinite in some draws, are zero.
         """
         values = self.parameters.flat(target)
         values = np.where(np.isfinite(values).all(axis=0), values, 0.0)

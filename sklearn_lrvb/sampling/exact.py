@@ -1,17 +1,19 @@
 """The exact posterior: chains that run until their draws are enough.
 
-*When to stop.* Chains run in blocks, and only the last block is kept: the others forget the start. Chains
-stop when two things hold for everything that a table shows of components that hold rows: the limits of its
-95 % interval are known to 0.1 posterior standard deviations (`ChainDraws.errors`), and every chain is worth
-five independent draws. (An empty component that takes rows takes them from these.) Chains that still drift,
-or stay in different modes, have different means, which makes the error large. Chains that take longer than a
-user is ready to wait stop too, and the note says what is known how well.
+*When to stop.* Chains run in blocks, and only the last block is kept: earlier ones are warm-up. Chains stop
+when two things hold for everything that a table shows of components that hold rows: the limits of its 95 %
+interval are known to 0.1 posterior standard deviations (`ChainDraws.errors`), and chains are worth five
+independent draws each, on average. (Empty components are not looked at: the rows that they gain are lost by
+one that is.) Chains that still drift, or stay in different modes, have different means, which makes the
+error large. Chains that take longer than a user is ready to wait stop too, and the note gives the error of
+each kind of parameter.
 
 *How to go on.* Where a scan is worth a quarter of an independent draw a chain, or more, the next block has
-more scans. Otherwise its scans have more Gibbs iterations, which cost less than trajectories.
+more scans. Otherwise its scans have four times as many Gibbs iterations, which cost less than trajectories:
+up to 64, and then there are more scans too.
 
-*The start.* Chains start at the fit and at the optima of other starts (`start_of_chains`), so that they agree
-only where they pass between these.
+*The start.* Chains start at draws of linear response and at the optima of other starts (`start_of_chains`).
+They agree only if they can move between the optima.
 """
 
 import copy
@@ -30,11 +32,11 @@ from sklearn_lrvb.sampling.random_assignments import MOST_COPIES, can_be_assigne
 # Monte Carlo standard error of the limits of 95 % intervals, in posterior standard deviations: at which
 # chains stop, and above which they are called not converged.
 _ERROR, _LARGEST_ERROR = 0.1, 0.2
-_INDEPENDENT_DRAWS = 714  # That have the first error where the posterior is normal.
-_LEAST_PER_CHAIN = 5.0  # Independent draws of each chain, by which it has forgotten its start.
+_INDEPENDENT_DRAWS = 714  # By which a limit of a normal posterior is known to the first error.
+_LEAST_PER_CHAIN = 5.0  # Independent draws that each chain is worth, on average, when it may stop.
 _FIRST_SCANS, _FIRST_GIBBS = 12, 4  # Of the first block, and Gibbs iterations of its scans.
 _LEAST_SCANS = 12  # Of later blocks.
-_LEAST_SHARE = 0.25  # Independent draws of a chain by a scan, below which Gibbs iterations are added.
+_LEAST_SHARE = 0.25  # Independent draws that a scan of one chain is worth; below, Gibbs iterations are added.
 _MOST_GIBBS, _MORE_GIBBS = 64, 4  # Iterations of a scan, and the factor by which they are added.
 _SPARE = 1.2  # Factor of the number of scans that seem to be enough.
 _MOST_DRAWS, _MOST_NUMBERS = 2**14, 2**24  # That are kept, unless more are asked for; and of their numbers.
@@ -50,9 +52,10 @@ _SCANS_OF_STEPS = 4
 _LOW, _HIGH, _STEPS_UP, _STEPS_DOWN = 0.6, 0.9, 1 / 3, 1.0
 _LOW_LATER, _HIGH_LATER = 0.5, 0.9
 
-# Chains stop after the first block and about so many seconds, or the second number times what the least
-# number of scans takes. Time is estimated from the passes of all chains over the rows, so that results do not
-# depend on the machine: on the one where it was measured it was within a factor of two for 16 tables.
+# The time that chains have after their first block: so many seconds, or the second number times what the
+# least number of scans takes, if that is longer. Time is estimated from the passes of all chains over the
+# rows, so that results do not depend on the machine: on the one where it was measured it was within a factor
+# of two for 16 tables.
 _SECONDS, _TIMES_LEAST = 15.0, 4.0
 _SECONDS_A_PASS, _SECONDS_A_COEFFICIENT, _SECONDS_A_LABEL, _SECONDS_A_PRODUCT = 6e-4, 1.5e-7, 5e-9, 1e-10
 _PASSES_AT_LEAST = 264
@@ -79,7 +82,7 @@ class ExactPosterior:
         By the name of a target, `ChainDraws.errors` of the limits of intervals; NaN in components that hold
         no rows.
     error_in_tails : float
-        The largest error of a limit as it is; it is larger than `errors` where tails are long.
+        The largest error of a limit, also in tails that are longer than normal ones.
     few_counts : (n, K)
         Expected rows of the components under some of the draws in which one may have few; one row of
         infinities where there are no such draws.
@@ -87,7 +90,7 @@ class ExactPosterior:
 
     def __init__(self, sampler, rows, seed, tracked=untracked):
         self._sampler, self._seed, self._n_scans, self._n_planned = sampler, seed, 0, _FIRST_SCANS
-        # The draws that were asked for last, where these are too few, and the posterior with them.
+        # The number of draws that `at_least` was last asked for in vain, and the copy that has them.
         self._longer = 0, None
         self.has_gibbs = can_be_assigned(rows)
         self._n_chains = n_chains_of(sampler.posterior, rows.n_samples)
