@@ -95,6 +95,9 @@ gaussian/information/columns.py : gaussian/information estimators/test_sample_we
   np.sqrt(block.counts[ambiguous])[row] => np.sqrt(block.counts)[row]
   kernel[np.ix_(used[some], others)] += products => kernel[np.ix_(used[some], others)] = products
 gaussian/information/learned_prior_information.py : gaussian/information
+  responses += self._covariance_of_columns.T @ images => responses += 0.0
+  responses += self._border_of_columns.T @ border => responses += 0.0
+  variances = np.square(self._deviations[places, 0]) => variances = self._deviations[places, 0]
   known[:, np.isin(index, np.arange(len(self))[self._of_b0])] = 0.0 => pass
   self._solved_for_covariance(border)) => np.zeros((structure.identity.size, border.shape[1])))
 gaussian/information/missing_value_information.py : gaussian/information estimators/test_missing_values.py
@@ -143,6 +146,8 @@ answers/targets.py : gaussian/answers/test_targets.py gaussian/answers/test_prio
 gaussian/answers/targets.py : gaussian/answers/test_targets.py gaussian/answers/test_prior_sensitivity.py
   if posterior.prior.independent: => if False:
 gaussian/answers/margins.py : gaussian/answers/test_posterior_summary.py gaussian/answers/test_targets.py
+  + 2.0 * covariances[:, first, second] => + covariances[:, first, second]
+  covariances[:, places][:, :, place] => covariances[:, place[0]][:, :, place]
   sums + differences - 16.0 * entries => sums + differences - 8.0 * entries
   plus[1] - plus[0], minus[2] - minus[1] => plus[1] - plus[0], minus[1] - minus[0]
   self._moment(self.shape - 2.0 => self._moment(self.shape - 1.0
@@ -268,6 +273,7 @@ gaussian/fitting/core.py : gaussian/fitting/test_noise_density.py gaussian/fitti
   chi2.cdf(chi2.ppf(share, n_dimensions), n_dimensions + 2) / share => share
   or are_few else => else
 gaussian/fitting/far_out.py : gaussian/fitting/test_far_out.py
+  nearest[~are_kept] = kept[found[:, 0]] => nearest[~are_kept] = found[:, 0]
   responsibilities[self.are_aside, -1] = 1.0 => pass
   rules = far_out, sample.are_in_sparser_half, sample.with_smallest_cluster(n_components) => rules = far_out, sample.are_in_sparser_half
 estimators/gaussian_arguments.py : estimators/test_heavy_tails.py

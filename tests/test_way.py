@@ -24,15 +24,15 @@ LIBRARY = Path(sklearn_lrvb.__file__).parent
 # Files, functions, changes of file, depth.
 LIMITS = {
     "fit": (45, 341, 955, 22),  # Columns are looked at for rounding, and components follow what is learned.
-    "posterior_covariance_": (25, 169, 146, 18),  # Fits may leave the matrix to the first question.
+    "posterior_covariance_": (25, 170, 149, 18),  # Fits may leave the matrix to the first question.
     "influence": (20, 99, 72, 10),
-    "predict": (10, 37, 19, 9),
+    "predict": (10, 38, 19, 9),
     "fit classes": (47, 440, 12_700, 23),
     "error bars of classes": (27, 169, 130, 15),
     "influence on classes": (28, 115, 82, 13),
-    "predict classes": (18, 67, 45, 11),
+    "predict classes": (18, 68, 45, 11),
 }
-MOST_FILES, MOST_LINES = 213, 26_420
+MOST_FILES, MOST_LINES = 213, 26_553
 # Steps of the fits that are traced: the changes of file grow with them.
 STEPS, STEPS_OF_CLASSES = 8, 12
 # Own classes in the method resolution order of an estimator, one for an old scikit-learn; methods of a class.

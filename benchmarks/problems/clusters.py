@@ -89,6 +89,8 @@ PROBLEMS = {
         Problem("many-rows-wide", 100_000, 25, 10, 4.0),
         Problem("million-five", 1_000_000, 10, 5, 3.0),
         Problem("million-ten", 1_000_000, 10, 10, 4.0),
+        Problem("fifty-axes", 5_000, 50, 5, spread=0.7),  # as many as people keep of a PCA
+        Problem("embeddings", 2_000, 384, 10, spread=0.5, shapes="equal", covariance_type="diag"),
         Problem("fifty-features", 100_000, 50, 3, 3.0),
         Problem("hundred-features", 20_000, 100, 2, 4.0),
         Problem("hundred-features-five", 20_000, 100, 5, 4.0),
@@ -112,7 +114,15 @@ FIT = (
 )
 INFORMATION = ("plane", "digits", "many-rows-ten", "million-five", "fifty-features", "hundred-features")
 INFLUENCE = ("plane", "digits", "many-rows-five")
-DIAGNOSTICS = ("plane", "digits", "digits-separated", "twenty-diagonal", "many-rows-five")
+DIAGNOSTICS = (
+    "plane",
+    "digits",
+    "digits-separated",
+    "twenty-diagonal",
+    "many-rows-five",
+    "fifty-axes",
+    "embeddings",
+)
 LEAVE_ONE_OUT = ("few-plane", "few-five", "digits", "plane")
 PEERS = ("plane", "digits")
 

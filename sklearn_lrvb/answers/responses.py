@@ -18,6 +18,8 @@ import numpy as np
 
 from sklearn_lrvb.rows import Workload, untracked
 
+_DIRECTIONS_OF_A_ROW = 2  # For which systems are solved: most rows belong to one component.
+
 
 class RowStatistics:
     """What rows of one block add to the sufficient statistics, where no other row's assignment responds.
@@ -77,13 +79,12 @@ class RowResponses(RowStatistics):
         self._solutions = None if responses.inverse is not None else self._solved(responses.information)
 
     def _solved(self, information):
-        """M^-1 h of every direction, (m, D, n), zero for rows that do not have it."""
-        solutions = np.zeros((len(self._used), len(information), self._used.shape[1]))
+        """M^-1 h of every direction for the rows that have it: list of arrays (D, n)."""
+        solutions = []
         for k, columns in enumerate(map(np.flatnonzero, self._used)):
-            if columns.size:
-                sources = np.zeros((len(information), columns.size))
-                sources[self._places[k]] = self._features(k, columns)
-                solutions[k][:, columns] = information.solve(sources)
+            sources = np.zeros((len(information), columns.size))
+            sources[self._places[k]] = self._features(k, columns)
+            solutions.append(information.solve(sources) if columns.size else sources)
         return solutions
 
     def by_direction(self, by_label):
@@ -95,7 +96,7 @@ class RowResponses(RowStatistics):
     def _images(self, k, coordinates, columns):
         """(M^-1 h_k)[coordinates] of some rows, (len(coordinates), n)."""
         if self._solutions is not None:
-            return self._solutions[k][np.ix_(coordinates, columns)]
+            return self._solutions[k][np.ix_(coordinates, np.cumsum(self._used[k])[columns] - 1)]
         return self._responses.inverse[np.ix_(coordinates, self._places[k])] @ self._features(k, columns)
 
     def covariances(self):
@@ -162,7 +163,8 @@ class ResponsesOfRows(ABC):
         self.posterior, self.coordinates = posterior, posterior.model.coordinates(posterior)
         self.n_directions = posterior.n_labels
         self.information = information
-        self.inverse = information.inverse_for(n_rows * posterior.n_labels)
+        self._by_kernels = by_kernels and information.has_kernels
+        self.inverse = None if self._by_kernels else information.inverse_for(n_rows * posterior.n_labels)
 
     def of_rows(self, rows, function, shape, tracked=untracked):
         """``function(responses, block)`` of all blocks of some rows in memory, as `ArrayRows.each`.
@@ -174,7 +176,7 @@ class ResponsesOfRows(ABC):
         if workload is not None:
             return rows.each(function, shape, workload=workload, tracked=tracked)
         out = np.empty((rows.n_samples, *shape))
-        for block in rows.blocks(8 * len(self.information) * self.n_directions, tracked):
+        for block in rows.blocks(8 * len(self.information) * _DIRECTIONS_OF_A_ROW, tracked):
             out[block.index] = function(block).T
         return out
 

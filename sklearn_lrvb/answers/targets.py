@@ -33,7 +33,7 @@ from sklearn_lrvb.sampling.draws import Entries
 from sklearn_lrvb.symmetric_matrices import symmetrized
 
 _JACOBIAN_SIZE = 256  # Number of coefficients up to which one matrix for several units is faster.
-_COORDINATES_AT_ONCE = 4096  # Those of the root that `variance` holds in memory: 128 MB if it is square.
+_COORDINATES_AT_ONCE = 1024  # Those of the root that `variance` holds in memory, of one unit at least.
 
 
 class Target(ABC):
@@ -603,14 +603,17 @@ def covariance(targets, coordinates, information, with_excess=True):
         Whether the excess is added: not where estimates vary, and not parameters.
     """
     root = information.covariance_root(coordinates)
+    stops = np.cumsum([target.size for target in targets])
+    places = [slice(stop - target.size, stop) for stop, target in zip(stops, targets, strict=True)]
     columns = [np.searchsorted(coordinates, target.coordinates()) for target in targets]
-    parts = [target.unit_responses(root[:, some]) for target, some in zip(targets, columns, strict=True)]
-    responses = np.concatenate(parts, axis=1)
+    responses = np.empty((len(root), stops[-1]))
+    for some in batches(len(root), 8 * 4 * len(coordinates)):
+        for target, place, own in zip(targets, places, columns, strict=True):
+            responses[some, place] = target.unit_responses(root[some][:, own])
+    del root
     joint = responses.T @ responses
     if not with_excess:
         return joint
-    stops = np.cumsum([target.size for target in targets])
-    places = [slice(stop - target.size, stop) for stop, target in zip(stops, targets, strict=True)]
     for i, j in itertools.combinations_with_replacement(range(len(targets)), 2):
         excess = joint_excess(targets[i], targets[j])
         if i == j and np.any(excess):

@@ -675,8 +675,10 @@ class LRVBGaussianMixture(BayesianMixture):
         starts = [functools.partial(drawn, kind, aside, random_state) for kind, aside in in_turn]
         once_more = None
         if is_named and init_params == "kmeans" and n_components > 1 and self.n_init == 1:
-            same_state = check_random_state(self.random_state)
-            once_more = functools.partial(drawn, STANDARDIZED_KMEANS, rules[0], same_state)
+
+            def once_more(ascent):
+                return drawn(STANDARDIZED_KMEANS, rules[0], check_random_state(self.random_state), ascent)
+
         return Starts(starts, once_more, True, n_first)
 
     def _start_from_arrays(self, rows, prior):

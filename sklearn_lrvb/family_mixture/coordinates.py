@@ -7,6 +7,7 @@
 import functools
 import weakref
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -74,18 +75,26 @@ class ClassCoordinates(Coordinates):
         n_labels, n_features = posterior.sums.shape
         # Rows of a block, and what is computed of them.
         self.workload = Workload(2 * n_features + 4 * n_labels, 0, n_labels)
+        self._rows = rows
+
+    @cached_property
+    def kept_rows(self):
+        """KeptRows, made by the first pass that asks for them, or None where features are not kept."""
+        rows, prior = self._rows, self.posterior.prior
         if rows is None or not rows.is_in_memory:
-            return
-        if 8 * rows.n_samples * (rows.n_features + n_features) <= _KEPT_BYTES:
-            kept = _KEPT.get(rows)
-            if kept is None or kept.families is not posterior.prior.families:
-                kept = _KEPT[rows] = KeptRows(rows, self)
-            self.kept_rows = kept
+            return None
+        if 8 * rows.n_samples * (rows.n_features + prior.n_features) > _KEPT_BYTES:
+            return None
+        kept = _KEPT.get(rows)
+        if kept is None or kept.families is not prior.families:
+            kept = _KEPT[rows] = KeptRows(rows, ClassCoordinates(self.posterior))
+        return kept
 
     def represented(self, block):
         """The features of a block's rows: ClassRows."""
-        if self.kept_rows is not None and block in self.kept_rows.represented:
-            return self.kept_rows.represented[block]
+        kept = vars(self).get("kept_rows")
+        if kept is not None and block in kept.represented:
+            return kept.represented[block]
         prior, values = self.posterior.prior, values_of(block)
         return ClassRows(prior.features(values), prior.log_base(values))
 

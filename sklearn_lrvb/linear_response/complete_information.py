@@ -83,16 +83,15 @@ class CompleteInformation:
             result[place] = blocks.reshape(part.shape)
         return result
 
-    def scale_in_place(self, matrix: NDArray[np.float64]) -> None:
-        """Turn a symmetric matrix (D, D) into T' matrix T without a second matrix of its size."""
-        for view in (matrix, matrix.T):
-            for place, roots in self.blocks:
-                if roots.shape[1] == 1:
-                    view[place] *= roots[:, 0]
-                else:
-                    part = view[place]
-                    product = roots.swapaxes(1, 2) @ part.reshape(*roots.shape[:2], len(matrix))
-                    view[place] = product.reshape(part.shape)
+    def times_root_in_place(self, array: NDArray[np.float64], transposed: bool = False) -> None:
+        """Turn an array (D, m) into T array, or T' array, without a second one of its size."""
+        for place, roots in self.blocks:
+            if roots.shape[1] == 1:
+                array[place] *= roots[:, 0]
+            else:
+                part, roots = array[place], roots.swapaxes(1, 2) if transposed else roots
+                product = roots @ part.reshape(*roots.shape[:2], array.shape[1])
+                array[place] = product.reshape(part.shape)
 
     def remaining(self, shares: NDArray[np.float64]) -> "CompleteInformation":
         """R^-1 of which a positive share remains in every coordinate, one in blocks of several: (D,)."""

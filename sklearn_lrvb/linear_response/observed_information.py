@@ -195,7 +195,7 @@ class ObservedInformation(ABC):
     has_determinant : bool
         Whether ``log_determinant`` is there.
     has_kernels : bool
-        Whether covariances follow from products with the columns of B alone (`DualInformation.half`).
+        Whether covariances follow from products with the columns of B alone (`DualInformation.half_of_rows`).
 
     Examples
     --------

@@ -47,9 +47,10 @@ _SADDLE_GROWTH = 3.0
 _SADDLE_PRODUCTS = 25
 # Least size at which negative eigenvalues of S count, so that a step is at most some 1,000 iterations.
 _LEAST_CURVATURE = 1e-3
-# Share of the coordinates from which on the inverse is formed: its triangular root takes a third of the flops
-# of D triangular solutions, and is kept.
+# Share of the coordinates, over all questions, from which on the inverse is formed: its triangular root takes
+# a third of the flops of D triangular solutions, and is kept.
 _INVERSE_FROM_SHARE = 1 / 4
+_ROWS_AT_ONCE = 256  # Of a matrix that is added to its transpose.
 _LEAST_ROOT_BLOCK = 128  # Coordinates of the dual solver's root that are eliminated at once, at least.
 # Relative residuals at which conjugate gradients end: of a solution, of a Newton step, and of a random
 # direction, at which a negative eigenvalue would have been detected.
@@ -68,11 +69,11 @@ class _FactoredInformation(ObservedInformation):
 
     def __init__(self, complete: CompleteInformation, matrix: NDArray[np.float64]) -> None:
         super().__init__(complete)
-        self._matrix = matrix
+        self._matrix, self._n_solved = matrix, 0  # And columns of the inverse's root that were solved for.
 
     def __getstate__(self):
         # These cost less to compute again than to store.
-        cached = {"_cholesky", "_whole_root", "_inverse", "_root_blocks"}
+        cached = {"_cholesky", "_whole_root", "_inverse", "_root_blocks", "_factor", "by_other_solver"}
         return {name: value for name, value in vars(self).items() if name not in cached}
 
     @cached_property
@@ -115,14 +116,14 @@ class _FactoredInformation(ObservedInformation):
     def _scaled_product(self, array):
         """S array: (D, 1) -> (D, 1)."""
 
+    # LAPACK is called directly: SciPy's checks take longer than solving with a small factor.
+
     def _solve_lower(self, right):
-        return solve_triangular(self._cholesky, right, lower=True) if len(right) else right
+        return lapack.dtrtrs(self._cholesky.T, right, lower=False, trans=1)[0] if len(right) else right
 
     def _solve_both(self, right):
         """Solve with the matrix itself, by both triangles of its factor: (m, c) -> (m, c)."""
-        # `cho_solve` would copy the factor, which is in the other memory order.
-        half = solve_triangular(self._cholesky, right, lower=True)
-        return solve_triangular(self._cholesky, half, lower=True, trans="T")
+        return lapack.dpotrs(self._cholesky.T, right, lower=False)[0]
 
 
 class PrimalInformation(_FactoredInformation):
@@ -142,7 +143,8 @@ class PrimalInformation(_FactoredInformation):
     name = "primal"
 
     def __init__(self, complete: CompleteInformation, missing: NDArray[np.float64]) -> None:
-        complete.scale_in_place(missing)
+        for view in (missing, missing.T):
+            complete.times_root_in_place(view, transposed=True)
         np.negative(missing, out=missing)
         np.einsum("ii->i", missing)[...] += 1.0
         super().__init__(complete, missing)
@@ -194,21 +196,26 @@ class PrimalInformation(_FactoredInformation):
     @cached_property
     def _whole_root(self):
         """L^-1 T', a root of M^-1: (D, D)."""
-        inverse, _ = lapack.dtrtri(self._cholesky, lower=True)
-        return np.ascontiguousarray(self.complete.times_root(inverse.T).T)
+        inverse, _ = lapack.dtrtri(self._cholesky.T, lower=False)  # L^-T, in the memory order of LAPACK.
+        self.complete.times_root_in_place(inverse)
+        return inverse.T
 
     @cached_property
     def _inverse(self):
         """M^-1, (D, D), read-only because it is kept."""
-        half, _ = lapack.dpotri(self._cholesky, lower=True)  # Lower triangle of S^-1; zeros above it.
-        np.einsum("ii->i", half)[...] *= 0.5
-        half = self.complete.times_root(self.complete.times_root(half).T)
-        inverse = half + half.T
+        inverse, _ = lapack.dpotri(self._cholesky.T, lower=False)  # One triangle of S^-1; zeros in the other.
+        np.einsum("ii->i", inverse)[...] *= 0.5
+        self.complete.times_root_in_place(inverse)
+        self.complete.times_root_in_place(inverse.T)
+        for some in slices(len(inverse), _ROWS_AT_ONCE):
+            total = inverse[some, some.start :] + inverse[some.start :, some].T
+            inverse[some, some.start :], inverse[some.start :, some] = total, total.T
         inverse.setflags(write=False)
         return inverse
 
     def _covariance_root(self, index):
-        if len(index) < _INVERSE_FROM_SHARE * len(self._matrix):
+        self._n_solved += len(index)
+        if self._n_solved < _INVERSE_FROM_SHARE * len(self._matrix):
             return self._solve_lower(self.complete.root_rows(index))
         return self._whole_root[:, index]
 
@@ -222,7 +229,7 @@ class PrimalInformation(_FactoredInformation):
         return blas.dsymv(1.0, self._matrix.T, array[:, 0], lower=0)[:, None]
 
     def _inverse_root_times(self, scaled):
-        return solve_triangular(self._cholesky, scaled, lower=True, trans="T")
+        return lapack.dtrtrs(self._cholesky.T, scaled, lower=False)[0]
 
 
 class DualInformation(_FactoredInformation):
@@ -266,16 +273,23 @@ class DualInformation(_FactoredInformation):
         self._rest = complete if remaining is None else complete.remaining(remaining)
         self.has_kernels = remaining is None
 
-    def half(self, responses: NDArray[np.float64]) -> NDArray[np.float64]:
-        """A root z of the contribution of B to the covariance of X, z'z = X' (M^-1 - R) X: (m, c).
+    @property
+    def half_size(self) -> int:
+        """Number of rows of `half_of_rows`."""
+        return len(self._matrix)
+
+    def half_of_rows(self, label: int, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A root z of what unknown labels add to the covariances of rows: (half_size, n).
+
+        Products z'z are H' (M^-1 - R) H, with H the features of the rows with a label, also of two labels.
 
         Parameters
         ----------
-        responses : ndarray of shape (m, c)
-            B' R X.
+        label : int
+        rows : ndarray of shape (P, n), as ``factor.responses_to_rows`` takes them
         """
         self.require_positive_definite()
-        return self._solve_lower(responses)
+        return self._solve_lower(self.factor.responses_to_rows(label, rows))
 
     @property
     def log_determinant(self) -> float:

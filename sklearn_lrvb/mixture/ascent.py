@@ -29,7 +29,7 @@ from sklearn_lrvb.mixture.acceleration import FIXED_POINT_TOLERANCE, Acceleratio
 from sklearn_lrvb.mixture.e_step import e_step
 from sklearn_lrvb.mixture.fit import MAX_FIRST_ITERATIONS, MIN_FIRST_ITERATIONS, AscentStopped, Fit
 from sklearn_lrvb.mixture.model import DegenerateComponentError
-from sklearn_lrvb.mixture.moves import Moves
+from sklearn_lrvb.mixture.moves import LEAST_GAIN, Moves
 from sklearn_lrvb.mixture.search import Search
 
 # Steps after which a start is compared with the others (`MultiStart`), and distance from the fixed point, in
@@ -215,19 +215,21 @@ class Ascent:
     def _ascended(self, fit, acceleration):
         """Accelerated iterations up to their fixed point; Newton steps there, and earlier where they pay.
 
-        Moves are tried at the start, every few steps, at the fixed point, and at the end.
+        Moves are tried at the start, every few steps, at the fixed point, and at the end if it is higher.
         """
-        last_tried = -np.inf  # Step at which moves were tried last.
+        last_tried = highest = -np.inf  # Step of the last trial, and lower bound of that at a fixed point.
         while fit.n_iter < self.max_iter:
             if not fit.finished:
                 acceleration.record(fit.distance)
             has_stalled = acceleration.has_stalled() and fit.gain <= fit.round_off()
             at_fixed_point = fit.finished or has_stalled or self._is_to_be_verified(fit)
-            if fit.n_iter - last_tried >= (1 if at_fixed_point else _STEPS_BETWEEN_MOVES):
+            is_higher = at_fixed_point and fit.lower_bound > highest + LEAST_GAIN
+            if is_higher or fit.n_iter - last_tried >= _STEPS_BETWEEN_MOVES:
                 last_tried, moved = fit.n_iter, self._moved(fit, at_fixed_point)
                 if moved is not None:
-                    fit, acceleration, last_tried = moved, Acceleration(), -np.inf
+                    fit, acceleration, last_tried, highest = moved, Acceleration(), -np.inf, -np.inf
                     continue
+                highest = fit.lower_bound if at_fixed_point else highest
             if fit.finished:
                 return fit
             if at_fixed_point:

@@ -6,7 +6,6 @@ from functools import cached_property
 import numpy as np
 
 from sklearn_lrvb.linear_response.observed_information import Definiteness
-from sklearn_lrvb.mixture.acceleration import FIXED_POINT_TOLERANCE
 from sklearn_lrvb.mixture.e_step import EStepResult
 from sklearn_lrvb.mixture.model import occupied
 
@@ -23,11 +22,9 @@ _LOCAL_REGIME_SHIFT = 0.03
 # share of its rows: the quadratic model of the bound is not valid so far out.
 _MIN_SHARE_KEPT = 0.1
 
-# Newton's method ends below the first decrement, where float64 shows no further gain. At a fixed point of the
-# iterations the second is accepted. It also ends within ``tol`` of the optimum where a step neither gains nor
-# halves the decrement.
-_LEAST_DECREMENT = 1e-9
-_ACCEPTED_DECREMENT = 1e-8
+# Newton's method ends below this decrement, where float64 hardly shows a further gain. It also ends within
+# ``tol`` of the optimum where a step neither gains nor halves the decrement.
+_LEAST_DECREMENT = 1e-8
 
 # Round-off of the lower bound, relative to its size and the number of rows.
 _ROUND_OFF = 1e-14
@@ -121,8 +118,7 @@ class Fit:
 
     def is_at_end(self, last_decrement, tol):
         """Whether the decrement is as small as it gets, given that before the last Newton step."""
-        at_fixed_point = self.distance < FIXED_POINT_TOLERANCE
-        if self.decrement < (_ACCEPTED_DECREMENT if at_fixed_point else _LEAST_DECREMENT):
+        if self.decrement < _LEAST_DECREMENT:
             return True
         has_stalled = self.decrement > 0.5 * last_decrement and self.gain <= self.round_off()
         return has_stalled and self.is_within(tol, self.decrement)

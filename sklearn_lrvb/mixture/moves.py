@@ -318,7 +318,7 @@ def assignment_sums(rows, posterior, groups, deleted):
     """
     coordinates = posterior.model.coordinates(posterior, rows)
     function = functools.partial(_sums_of_block, coordinates, groups, deleted)
-    return AssignmentSums(*rows.total(function, coordinates.workload))
+    return AssignmentSums(*(coordinates.kept_rows or rows).total(function, coordinates.workload))
 
 
 def _sums_of_block(coordinates, groups, deleted, block):

@@ -97,6 +97,10 @@ class MultiStart:
                 break
             if number > 0 and self._accelerated:
                 self._run(number, tried, start, is_trial=True)
+            elif once:
+                self._run(
+                    number, self.optima, lambda ascent, start=start: ascent.in_best_order(start(ascent))
+                )
             else:
                 self._run(number, self.optima, start)
         n_finished = 1 + ceil(_SHARE_FINISHED * starts[-1][0])
@@ -159,15 +163,14 @@ class MultiStart:
     def _is_reached(self, fit):
         """Whether a start that has been tried is near one that another start has reached.
 
-        Both have their components in the best order. In another one the lower bounds would differ little.
+        It would go on with its components in their best order, and is compared by the lower bound there.
         """
-        if fit.distance > TRIAL_DISTANCE or not _is_in_best_order(fit.posterior):
+        if fit.distance > TRIAL_DISTANCE:
             return False
-        gains = [
-            fit.lower_bound - optimum.lower_bound
-            for optimum in self.optima.values()
-            if _is_in_best_order(optimum.posterior)
-        ]
+        weights, counts = fit.posterior.prior.weights.of_components, fit.posterior.counts
+        best, present = weights.log_evidence(np.stack([counts[weights.best_order(counts)], counts]))
+        lower_bound = fit.lower_bound + best - present
+        gains = [lower_bound - optimum.lower_bound for optimum in self.optima.values()]
         return any(-(TRIAL_DISTANCE**2) < gain < _SAME_OPTIMUM for gain in gains)
 
     def _run(self, name, optima, start, is_trial=False):
@@ -195,11 +198,6 @@ class MultiStart:
             self._failure = error
             return
         report(optima[name])
-
-
-def _is_in_best_order(posterior):
-    order = posterior.prior.weights.of_components.best_order(posterior.counts)
-    return np.array_equal(order, np.arange(len(order)))
 
 
 def k_means(X, n_components, sample_weight, random_state):

@@ -1,8 +1,7 @@
 """Responsibilities, most probable components and scores of given rows under a posterior.
 
-The estimator's ``predict_proba``, ``predict`` and ``score_samples`` return them. They are always computed in
-the components' own coordinates (`MixtureModel.coordinates`), so that a row's results do not depend on how
-many others are asked of, and keep their digits however far away the row is.
+The estimator's ``predict_proba``, ``predict`` and ``score_samples`` return them. Rows that are not in memory
+are in the components' own coordinates (`MixtureModel.coordinates`): others depend on what rows there are.
 """
 
 import functools
@@ -15,29 +14,32 @@ from sklearn_lrvb.mixture.e_step import expect
 
 def responsibilities_of_rows(rows, posterior):
     """Responsibilities, (n_samples, L)."""
-    coordinates = posterior.model.coordinates(posterior)
+    coordinates = _coordinates(rows, posterior)
     function = functools.partial(_responsibilities, coordinates)
     return rows.each(function, (posterior.n_labels,), workload=coordinates.workload)
 
 
 def most_probable_components(rows, posterior):
     """Label of largest responsibility, -1 for the noise component: int array (n_samples,)."""
-    coordinates = posterior.model.coordinates(posterior)
-    return rows.each(
-        functools.partial(_most_probable, coordinates), dtype=np.intp, workload=coordinates.workload
-    )
+    coordinates = _coordinates(rows, posterior)
+    function = functools.partial(_most_probable, coordinates, posterior.n_components)
+    return rows.each(function, dtype=np.intp, workload=coordinates.workload)
 
 
 def scores_of_rows(rows, posterior):
     """log sum_k exp(rho_nk) of every row, (n_samples,); minus infinity where that is beyond all numbers."""
-    coordinates = posterior.model.coordinates(posterior)
+    coordinates = _coordinates(rows, posterior)
     return rows.each(functools.partial(_scores, coordinates), workload=coordinates.workload)
 
 
 def score_sums(rows, posterior):
     """Sum of the rows' scores, each as often as it counts, a float."""
-    coordinates = posterior.model.coordinates(posterior)
+    coordinates = _coordinates(rows, posterior)
     return rows.total(functools.partial(_score_sum, coordinates), coordinates.workload)
+
+
+def _coordinates(rows, posterior):
+    return posterior.model.coordinates(posterior, rows if rows.is_in_memory else None)
 
 
 def _score_sum(coordinates, block):
@@ -45,20 +47,20 @@ def _score_sum(coordinates, block):
 
 
 def _scores(coordinates, block):
-    return _responsibilities_and_scores(coordinates, block)[1]
+    return responsibilities_and_scores(coordinates, block)[1]
 
 
-def _most_probable(coordinates, block):
-    labels = _responsibilities_and_scores(coordinates, block)[0].argmax(axis=0)
-    labels[labels == coordinates.posterior.n_components] = -1
+def _most_probable(coordinates, n_components, block):
+    labels = responsibilities_and_scores(coordinates, block)[0].argmax(axis=0)
+    labels[labels == n_components] = -1
     return labels
 
 
 def _responsibilities(coordinates, block):
-    return _responsibilities_and_scores(coordinates, block)[0]
+    return responsibilities_and_scores(coordinates, block)[0]
 
 
-def _responsibilities_and_scores(coordinates, block):
+def responsibilities_and_scores(coordinates, block):
     """(L, n) and (n,), of rows that may be so far away that their squared distances overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
         expectation = expect(coordinates, block)

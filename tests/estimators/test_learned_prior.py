@@ -36,12 +36,12 @@ def distance(one, other):
 @every_model
 def test_the_fit_is_that_under_the_hyperparameters_that_it_learns(model):
     learned = mixture(model).fit(X)
-    assert distance(with_given(model, learned, GIVEN, prior="fixed"), learned) < 1e-9
+    assert distance(with_given(model, learned, GIVEN, prior="fixed"), learned) < 3e-8  # Fits end within 1e-8.
     for names in (GIVEN[:1], GIVEN[1:3], GIVEN[2:3], GIVEN[3:]):
         other = with_given(model, learned, names)
-        assert distance(other, learned) < 1e-9
-        np.testing.assert_allclose(other.mean_precision_prior_, learned.mean_precision_prior_, rtol=1e-9)
-        np.testing.assert_allclose(other.covariance_prior_, learned.covariance_prior_, rtol=1e-8, atol=1e-9)
+        assert distance(other, learned) < 3e-8
+        np.testing.assert_allclose(other.mean_precision_prior_, learned.mean_precision_prior_, rtol=3e-8)
+        np.testing.assert_allclose(other.covariance_prior_, learned.covariance_prior_, rtol=1e-7, atol=1e-8)
 
 
 @every_model

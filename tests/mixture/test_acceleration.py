@@ -86,15 +86,19 @@ def test_steps_to_go_follow_the_rate():
     assert acceleration.has_stalled()
 
 
-def test_newton_is_bought_where_iterations_have_cost_half_as_much_and_more_is_foreseen():
-    slow, fast = Acceleration(), Acceleration()
-    for number in range(8):
+def test_newton_is_bought_where_acceleration_has_cost_half_as_much_and_more_is_foreseen():
+    posterior, slow, fast = posterior_of(fitted(MODELS[0])), Acceleration(), Acceleration()
+    for number in range(9):
         slow.record(0.7**number)
         fast.record(0.1**number)
-    assert slow.newton_pays(14)  # 7 steps made, some 58 to go
+    assert not slow.newton_pays(1.0)  # Acceleration has not been tried.
+    for acceleration in (slow, fast):
+        for _ in range(7):
+            acceleration.proposal(posterior, posterior)
+    assert slow.newton_pays(14)  # 7 steps made, some 57 to go
     assert not slow.newton_pays(15)
-    assert fast.newton_pays(1)  # some 3 to go
-    assert not fast.newton_pays(2)
+    assert fast.newton_pays(0.3)  # one to go
+    assert not fast.newton_pays(0.5)
 
 
 # What makes the fit fast: counts of steps on the problems that the benchmarks time.

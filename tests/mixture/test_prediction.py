@@ -97,6 +97,26 @@ def test_a_far_row_of_weight_zero_does_not_score(covariance_type):
     assert estimator.score(rows, sample_weight=weights) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize("noise", [None, True])
+@pytest.mark.parametrize("covariance_type", ["full", "diag", "spherical", "tied"])
+def test_many_rows_are_predicted_as_single_ones(covariance_type, noise):
+    """Many rows are in coordinates that all components share, unless they are too far away for these."""
+    estimator = mixture({"covariance_type": covariance_type, "noise": noise}, 3).fit(
+        three_blobs(400, n_features=2)
+    )
+    turns = np.linspace(0, 2 * np.pi, 400, endpoint=False)
+    directions = np.stack([np.cos(turns), np.sin(turns)], axis=1)
+    rows = np.concatenate([size * directions for size in 10.0 ** np.arange(-1, 9)])
+    rows = np.repeat(rows, 5, axis=0)
+    some = np.arange(0, len(rows), 977)
+    for each in (estimator, hand_set(estimator)):
+        shares, scores = each.predict_proba(rows), each.score_samples(rows)
+        one_by_one = [each.predict_proba(rows[[i]])[0] for i in some]
+        np.testing.assert_allclose(shares[some], one_by_one, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(scores[some], [each.score_samples(rows[[i]])[0] for i in some], rtol=1e-9)
+        np.testing.assert_array_equal(each.predict(rows[some]), each.predict(rows)[some])
+
+
 @catalogue
 def test_uncertainty_of_far_rows_is_refused_by_name(model):
     estimator = fitted(model)

@@ -156,12 +156,11 @@ class ResponsesOfNormalRows(ResponsesOfRows):
         super().__init__(information, posterior, n_rows, by_kernels)
         structure = posterior.structure
         self.n_directions += (structure.has_scales + (structure.n_tails > 0)) * structure.n_components
-        self._by_kernels = by_kernels and information.has_kernels and self.inverse is None
 
     def _workload(self, rows):
         if not self._by_kernels or rows.has_missing:
             return super()._workload(rows)
-        size = len(self.information.factor) + self.posterior.n_features
+        size = self.information.half_size + self.posterior.n_features
         return Workload(self.posterior.n_labels * size, product=size)
 
     def without_rows(self, whitened, used):
@@ -195,14 +194,16 @@ class ResponsesOfNormalRows(ResponsesOfRows):
         # Kernels are of rows, not of what is expected of rows with missing values.
         if not self._by_kernels or whitened.directions is not None:
             return super().covariances(whitened, used)
-        # M^-1 = R + R B (I - B' R B)^-1 B' R.
-        halves = np.zeros((len(used), len(information.factor), used.shape[1]))
+        covariances, halves = np.zeros((len(used), *used.shape)), []
         for k, columns in enumerate(map(np.flatnonzero, used)):
+            own = whitened.values[min(k, len(whitened.values) - 1)]  # The noise component has none.
+            halves.append(np.zeros((information.half_size, used.shape[1])))
             if columns.size:
-                own = whitened.values[min(k, len(whitened.values) - 1)]  # The noise component has none.
-                kernels = information.factor.responses_to_rows(k, own[:, columns])
-                halves[k][:, columns] = information.half(kernels)
-        covariances = np.einsum("kmn,lmn->kln", halves, halves)
+                halves[k][:, columns] = information.half_of_rows(k, own[:, columns])
+            for l in range(k + 1):
+                both = np.flatnonzero(used[k] & used[l])
+                covariances[k, l, both] = np.einsum("mn,mn->n", halves[k][:, both], halves[l][:, both])
+                covariances[l, k] = covariances[k, l]
         covariances += (posterior.intercept_root @ posterior.intercept_root.T)[:, :, None]
         for k, rows in enumerate(whitened.values):
             covariances[k, k] += np.einsum("pn,pn->n", rows, rows) / posterior.mean_precision[k]

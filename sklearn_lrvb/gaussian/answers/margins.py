@@ -14,7 +14,7 @@ from sklearn_lrvb.answers.margins import Margins
 from sklearn_lrvb.answers.targets import variance
 from sklearn_lrvb.distributions.special_functions import inverse_gamma_quantile, log_gamma_rise
 from sklearn_lrvb.gaussian.answers.targets import Covariances, LogTails, Scales, StandardDeviations
-from sklearn_lrvb.symmetric_matrices import upper_triangle
+from sklearn_lrvb.symmetric_matrices import from_unique_entries, upper_triangle
 
 # Least mean of the reciprocal of a variance, relative to its mean under q itself, as for the pivots of random
 # precisions (`covariance_structures.random_factors`). Only components of few rows come near it.
@@ -263,15 +263,14 @@ def _margins_of_scales(target, information):
     scale = np.sqrt(np.einsum("bpp->bp", covariances))
     unit = scale[:, row] * scale[:, column]
     correlations = covariances[:, row, column] / unit
-    # The inverse of the correlation matrices is F'F with F the whiteners of standardized features.
     whiteners = posterior.whiteners.reshape(-1, size, size) * scale[:, None, :]
+    inverses = whiteners.transpose(0, 2, 1) @ whiteners  # Of the correlation matrices.
     moments, per_unit = [], len(unit) // target.n_units
     for units in target.unit_batches():
         some = slice(units.start * per_unit, units.stop * per_unit)
         root = information.covariance_root(target.coordinates(units))
-        batches = target.response_batches(root, units)
-        changes = (responses.reshape(-1, *unit[some].shape) / unit[some] for responses in batches)
-        moments.append(_moments_of_changes(changes, whiteners[some]))
+        changes = _covariances_of_changes(target, units, root, unit[some])
+        moments.append(_moments_of_changes(changes, inverses[some]))
     entries, sums, differences, products = map(np.concatenate, zip(*moments, strict=True))
 
     under_q = 1.0 - (size - 1) / posterior.degrees_of_freedom
@@ -294,33 +293,53 @@ def _margins_of_scales(target, information):
     return CovarianceMargins(0.25 * unit.ravel(), plus, minus, np.clip(correlation, -1.0, 1.0).ravel())
 
 
-def _moments_of_changes(batches, whiteners):
-    """Second moments of the first-order changes C of correlation matrices, over all rows of a root.
+def _covariances_of_changes(target, units, root, unit):
+    """Covariances of the unique entries of C, the first-order change of a correlation matrix: (B, d, d).
 
     Parameters
     ----------
-    batches : iterable of arrays (n, B, p (p + 1) / 2), unique entries of C
-    whiteners : (B, p, p), F
+    target : Scales
+    units : slice, of the target's units
+    root : (n, m), root of the covariance of their coefficients
+    unit : (B, d), of the entries of the covariance matrices
+    """
+    if unit.shape[1] == 1:  # Variances, of which a unit has several.
+        variances = sum(np.square(changes).sum(axis=0) for changes in target.response_batches(root, units))
+        return variances.reshape(-1, 1, 1) / np.square(unit)[:, :, None]
+    roots = root.reshape(len(root), len(unit), -1).swapaxes(0, 1)
+    covariances = (roots.swapaxes(1, 2) @ roots).swapaxes(
+        0, 1
+    )  # (m, B, m), of every unit's own coefficients.
+    for _ in range(2):  # From either side.
+        covariances = target.response(np.ascontiguousarray(covariances), units)
+        covariances = (covariances.reshape(-1, *unit.shape) / unit).transpose(2, 1, 0)
+    return covariances.swapaxes(0, 1)
+
+
+def _moments_of_changes(covariances, inverses):
+    """Second moments of the first-order changes C of correlation matrices.
+
+    Parameters
+    ----------
+    covariances : (B, d, d), of the unique entries of C, d = p (p + 1) / 2
+    inverses : (B, p, p), of the correlation matrices
 
     Returns
     -------
-    entries : (B, p (p + 1) / 2), variances of C_ij
-    sums, differences : (B, p (p + 1) / 2), variances of C_ii + C_jj + 2 C_ij and of C_ii + C_jj - 2 C_ij
-    products : (B, p, p), mean of C F'F C
+    entries : (B, d), variances of C_ij
+    sums, differences : (B, d), variances of C_ii + C_jj + 2 C_ij and of C_ii + C_jj - 2 C_ij
+    products : (B, p, p), mean of C R C, with R the inverses
     """
-    n_blocks, size = whiteners.shape[:2]
+    n_blocks, size = inverses.shape[:2]
     row, column = upper_triangle(size)
-    on_diagonal = np.flatnonzero(row == column)
-    entries, sums, differences = np.zeros((3, n_blocks, len(row)))
-    products = np.zeros_like(whiteners)
-    for changes in batches:
-        entries += np.square(changes).sum(axis=0)
-        diagonal = changes[:, :, on_diagonal]
-        diagonal = diagonal[:, :, row] + diagonal[:, :, column]
-        sums += np.square(diagonal + 2.0 * changes).sum(axis=0)
-        differences += np.square(diagonal - 2.0 * changes).sum(axis=0)
-        matrices = np.empty((len(changes), *whiteners.shape))
-        matrices[:, :, row, column] = matrices[:, :, column, row] = changes
-        whitened = (whiteners @ matrices).swapaxes(0, 1).reshape(n_blocks, -1, size)
-        products += whitened.transpose(0, 2, 1) @ whitened
-    return entries, sums, differences, products
+    entry = np.arange(len(row))
+    place = from_unique_entries(entry, size).astype(np.intp)  # Of C_ij among the unique entries.
+    first, second = place[row, row], place[column, column]
+    entries = np.einsum("bdd->bd", covariances).copy()
+    of_both = entries[:, first] + entries[:, second] + 2.0 * covariances[:, first, second] + 4.0 * entries
+    crossed = 4.0 * (covariances[:, first, entry] + covariances[:, second, entry])
+    products, weights = np.empty_like(inverses), inverses.reshape(n_blocks, 1, -1)
+    for p, places in enumerate(place):
+        with_row = covariances[:, places][:, :, place].reshape(n_blocks, -1, size)
+        products[:, p] = (weights @ with_row)[:, 0]
+    return entries, of_both + crossed, np.maximum(of_both - crossed, 0.0), products

@@ -38,6 +38,7 @@ from sklearn_lrvb.gaussian.e_step.missing_directions import MissingDirections, m
 from sklearn_lrvb.gaussian.posterior.tails import ScaledWeights, Scales
 from sklearn_lrvb.gaussian.posterior.variational_posterior import Moments, VariationalPosterior
 from sklearn_lrvb.mixture.model import Coordinates
+from sklearn_lrvb.mixture.prediction import responsibilities_and_scores
 from sklearn_lrvb.rows import Workload
 
 # Largest factor by which a log density may amplify the rounding of v, divided by the number of features: log
@@ -53,7 +54,7 @@ _FEW_NUMBERS = 15_000
 
 def coordinates_of(posterior, rows=None):
     """`CommonCoordinates` of a posterior where they are cheaper and accurate, else `OwnCoordinates`."""
-    if rows is None:
+    if rows is None or posterior.counts is None:  # Densities that were set by hand have no counts.
         return OwnCoordinates(posterior)
     structure = posterior.structure
     n_numbers = rows.n_samples * structure.n_components * structure.n_features
@@ -360,7 +361,8 @@ class CommonCoordinates(Coordinates):
     """
 
     def __init__(self, posterior):
-        structure = self._structure = posterior.structure
+        self._posterior, structure = posterior, posterior.structure
+        self._structure = structure
         # Where the noise component has all rows, no other has any.
         counts = posterior.counts if posterior.counts.any() else np.ones_like(posterior.counts)
         shares = counts / counts.sum()
@@ -399,6 +401,9 @@ class CommonCoordinates(Coordinates):
         else:
             np.einsum("pn,pn->n", rows, rows, out=monomials[linear])
         return monomials
+
+    def of_far_rows(self, block, far):
+        return responsibilities_and_scores(OwnCoordinates(self._posterior), block.selected(far))
 
     def log_densities(self, monomials):
         """rho, (L, n), and Scales or None."""
@@ -574,4 +579,5 @@ def _weights(structure, given, block, along):
     responsibilities = along if given is None else given(block)
     dense = responsibilities.toarray() if issparse(responsibilities) else responsibilities
     weights = block.weighted(np.ascontiguousarray(dense.T, dtype=np.float64))
-    return np.pad(weights, ((0, structure.n_labels - len(weights)), (0, 0)))
+    is_whole = len(weights) == structure.n_labels
+    return weights if is_whole else np.pad(weights, ((0, structure.n_labels - len(weights)), (0, 0)))

@@ -63,9 +63,10 @@ class ComponentStatistics(Components):
         C0 fits itself to parts of clusters, which then keep their rows: there, any may be one too many.
         """
         counts, structure = self._posterior.counts, self._posterior.structure
-        if structure.parts.learns_covariance and counts.mean() < _FEW_ROWS * structure.n_dimensions:
+        share = counts.sum() / len(counts)
+        if structure.parts.learns_covariance and share < _FEW_ROWS * structure.n_dimensions:
             return True
-        half_a_share = 0.5 * counts.mean()
+        half_a_share = 0.5 * share
         if half_a_share >= 1 + structure.n_dimensions / structure.power:
             return bool(counts.min() < min(1 + structure.n_dimensions, half_a_share))
         return super().has_surplus

@@ -15,10 +15,12 @@ the third rule are in units of its standard deviations. All is made from the row
 otherwise from a sample that depends on no random numbers; missing values are completed.
 """
 
+import functools
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.spatial import KDTree
 from sklearn.neighbors import NearestNeighbors
 
 from sklearn_lrvb.gaussian.e_step.coordinates import posterior_from_responsibilities
@@ -34,8 +36,8 @@ _NEIGHBOURS, _FAR_OUT = 10, 0.1
 _LOCAL_RATIO, _GROSS_RATIO = 1.2, 10.0
 _HALF = 0.5
 _FEW_ROWS = 2**12  # Largest number of rows that starts are made from.
-# Number of dimensions up to which a tree finds them faster; in 10 and 14 it took 2 to 5 times as long.
-_MOST_FOR_TREE = 4
+# Number of dimensions up to which a tree finds them faster; in 10 it took 1.3 times as long.
+_MOST_FOR_TREE = 8
 _LEAST_DISTANCE = 1e-6  # Shorter distances, in standard deviations, or relative differences may be rounding.
 
 
@@ -146,14 +148,12 @@ class FarOut:
         """
         n_rows = min(int(np.ceil(self.complete.total_weight)), _FEW_ROWS)
         repeated = self._core.whitened(self.complete.thinned(n_rows))
-        neighbours = self._neighbours(min(_NEIGHBOURS + 1, n_rows)).fit(repeated)
-        distances_of_repeated = neighbours.kneighbors(repeated)[0][:, -1]
-        distances, index = neighbours.kneighbors(self._points)
+        neighbours = _neighbours(repeated, min(_NEIGHBOURS + 1, n_rows))
+        distances, index = neighbours(repeated)
+        distances_of_repeated = distances[:, -1]
+        if not np.array_equal(repeated, self._points):
+            distances, index = neighbours(self._points)
         return distances[:, -1], distances_of_repeated, np.median(distances_of_repeated[index], axis=1)
-
-    def _neighbours(self, n_neighbours):
-        algorithm = "kd_tree" if self._points.shape[1] <= _MOST_FOR_TREE else "brute"
-        return NearestNeighbors(n_neighbors=n_neighbours, algorithm=algorithm)
 
     def _are_farthest(self, share):
         """The share of the rows whose tenth neighbour is farthest, or fewer where some are equally far."""
@@ -189,5 +189,15 @@ class FarOut:
 
     def nearest_of(self, are_kept):
         """For every row the index of the nearest of those that are kept, int array (n,)."""
-        kept = np.flatnonzero(are_kept)
-        return kept[self._neighbours(1).fit(self._points[kept]).kneighbors(self._points)[1][:, 0]]
+        kept, nearest = np.flatnonzero(are_kept), np.arange(len(are_kept))
+        if len(kept) < len(nearest):
+            found = _neighbours(self._points[kept], 1)(self._points[~are_kept])[1]
+            nearest[~are_kept] = kept[found[:, 0]]
+        return nearest
+
+
+def _neighbours(points, n_neighbours):
+    """A function of other points, (n, d): distances of their nearest neighbours, and which these are."""
+    if points.shape[1] <= _MOST_FOR_TREE:
+        return functools.partial(KDTree(points).query, k=np.arange(1, n_neighbours + 1))
+    return NearestNeighbors(n_neighbors=n_neighbours, algorithm="brute").fit(points).kneighbors

@@ -20,6 +20,7 @@ from sklearn_lrvb.rows import added, batches, slices
 
 # Rows of the kernel that are formed at once: enough for a fast product, and few enough to stay in cache.
 _KERNEL_ROWS_AT_ONCE = 512
+_KEPT_BYTES = 2**27  # Features of the rows are kept if they take no more memory.
 
 
 class RowColumns:
@@ -128,13 +129,12 @@ class RowColumns:
         return [csr_array((weights, positions), shape=shape) for weights in self.weights]
 
     def _features(self, k):
-        """Batches of the rows and their features with label k, (F, n) each. One batch is kept."""
-        n_numbers = self._posterior.n_labels * self._posterior.structure.n_component_features
+        """Batches of the rows and their features with label k, (F, n) each; one that is kept if small."""
+        n_features, n_rows = self._posterior.structure.n_component_features, self._whitened.shape[2]
+        if 8 * n_rows * self._posterior.n_labels * n_features <= _KEPT_BYTES:
+            return [(slice(n_rows), self._kept_features[k])]
         # Up to three temporary arrays of the same size are needed to form them.
-        some = batches(self._whitened.shape[2], 4 * 8 * n_numbers) or [slice(0, 0)]
-        if len(some) == 1:
-            return [(some[0], self._kept_features[k])]
-        return ((batch, self._features_of(k, batch)) for batch in some)
+        return ((batch, self._features_of(k, batch)) for batch in batches(n_rows, 4 * 8 * n_features))
 
     @cached_property
     def _kept_features(self):

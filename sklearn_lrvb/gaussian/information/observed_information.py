@@ -22,7 +22,10 @@ import functools
 import numpy as np
 
 from sklearn_lrvb.gaussian.information.columns import RowColumns
-from sklearn_lrvb.gaussian.information.learned_prior_information import LearnedPriorInformation
+from sklearn_lrvb.gaussian.information.learned_prior_information import (
+    MOST_FACTORED,
+    LearnedPriorInformation,
+)
 from sklearn_lrvb.gaussian.information.missing_information import (
     by_pairs,
     from_monomials,
@@ -69,8 +72,10 @@ _COLUMNS_PER_ALTERNATIVE = 1.25
 # Cost of an entry of the kernel for one pair of components, measured from 150 to 1,200 columns: some ten
 # elementwise operations on arrays that do not stay in cache.
 _FLOPS_PER_KERNEL_ENTRY = 500
-# What a learned C0 adds: products with it, of matrices and of entries, and how many a solution takes.
-_FLOPS_PER_LEARNED_ENTRY, _PRODUCTS_WITH_LEARNED_PRIOR = 200, 20
+# What a learned C0 adds: products with it, of matrices and of entries, and how many a solution takes, by
+# conjugate gradients or by a factor, whose matrix has entries to form.
+_FLOPS_PER_LEARNED_ENTRY, _PRODUCTS_OF_GRADIENTS, _PRODUCTS_WITH_FACTOR = 200, 20, 3
+_FLOPS_PER_FACTORED_ENTRY = 500
 _NO_COLUMNS = 10**9  # Where rows with missing values have no columns: more than any solver can take.
 
 # Cost of the missing information as a matrix. Entries are those of matrices formed and scaled. Products of
@@ -256,11 +261,16 @@ class GaussianInformation(MixtureInformation):
         n_kernels = n_components**2 if structure.shares_precision else n_components
         per_kernel_entry = 2 * structure.n_features + _FLOPS_PER_KERNEL_ENTRY
         kernel = n_kernels * n_columns**2 * per_kernel_entry + _FLOPS_PER_KERNEL
-        of_learned = 0.0
+        of_learned = of_solution = 0.0
         if structure.parts.learns_covariance:
-            of_learned = _FLOPS_PER_LEARNED_ENTRY * structure.n_groups * structure.n_quadratic
-            of_learned += 4 * structure.n_groups * structure.n_features**3 * structure.is_matrix
-            kernel += (1 + n_columns) * _PRODUCTS_WITH_LEARNED_PRIOR * of_learned + _FLOPS_PER_KERNEL
+            size, n_groups = structure.n_quadratic, structure.n_groups
+            of_learned = _FLOPS_PER_LEARNED_ENTRY * n_groups * size
+            of_learned += 4 * n_groups * structure.n_features**3 * structure.is_matrix
+            of_solution = _PRODUCTS_OF_GRADIENTS * of_learned
+            if size <= MOST_FACTORED:
+                of_solution = _PRODUCTS_WITH_FACTOR * of_learned + 4 * size**2
+                kernel += size**3 / 3 + _FLOPS_PER_FACTORED_ENTRY * n_groups * size**2
+            kernel += (1 + n_columns) * of_solution + _FLOPS_PER_KERNEL
         passes = _pass_costs(rows, structure)
         of_matrix = min(_costs_of_matrix(rows, structure, result.n_ambiguous_pairs, passes).values())
         return SolverCosts(
@@ -271,5 +281,5 @@ class GaussianInformation(MixtureInformation):
             product=_PASSES_PER_PRODUCT * passes[1] + 2 * of_learned,
             iteration=passes[1] + _FLOPS_PER_M_STEP,
             n_numbers_per_column=n_components * structure.n_features,
-            dual_solution=_PRODUCTS_WITH_LEARNED_PRIOR * of_learned,
+            dual_solution=of_solution,
         )

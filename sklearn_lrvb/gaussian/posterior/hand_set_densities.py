@@ -1,7 +1,7 @@
 """Densities of components whose arrays were set by hand, for predictions."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,8 +31,11 @@ class HandSetDensities:
 
     Attributes
     ----------
+    counts : None
     expectations : Expectations of the weights and of the log densities
     """
+
+    counts: ClassVar[None] = None
 
     model: Any
     structure: Any

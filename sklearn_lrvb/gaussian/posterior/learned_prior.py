@@ -33,6 +33,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg import lapack
 from scipy.special import gammaln
 
 from sklearn_lrvb.distributions.wishart import half_degrees_of_freedom
@@ -217,7 +218,7 @@ class LearnedPrior:
         structure, precisions = self.structure, self.structure.gram(self.structure.transposed(roots))
         sums, vectors = self._relative_inverse_scale(prior)[0] + precisions.sum(axis=0), None
         if structure.is_matrix:
-            sums, vectors = np.linalg.eigh(sums)
+            sums, vectors, _ = lapack.dsyevd(sums)  # NumPy's checks take longer than a small matrix.
             precisions = np.square(roots @ vectors).sum(axis=1)
         gap = self.own_freedom(len(roots), prior.degrees_of_freedom) - sums
         slope = sums - np.square(precisions).T @ (1.0 / freedom)

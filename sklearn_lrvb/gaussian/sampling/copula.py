@@ -24,6 +24,7 @@ label are (n, L).
 """
 
 import copy
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -208,19 +209,24 @@ class GaussianCopula:
 
         The rows of A are those of intercepts, which depend on all standard normal variables, and of other
         coefficients, which depend on the variables after the first L. Given the latter, the logits have a
-        covariance of their own, which is small.
+        covariance of their own, which is small. A learned b0, the last coefficient, is no response: what the
+        others owe to its variable is added to their root.
         """
-        n_labels = self._posterior.n_labels
-        logits = self._logit_jacobian.T @ root[self._weight_coordinates]
-        if len(self._coordinates) < len(root) - n_labels:  # The rows that stay are not triangular.
-            rows = np.vstack([logits, root[self._coordinates]])
-            excess = np.zeros((len(rows), self._n_breaks))
-            excess[: self._n_breaks] = self._logit_excess_root.T
+        n_labels, kept, n_breaks = self._posterior.n_labels, self._coordinates, self._n_breaks
+        rows = np.asfortranarray(
+            np.vstack([self._logit_jacobian.T @ root[self._weight_coordinates], root[kept]])
+        )
+        n_left_out = len(root) - n_labels - len(kept)
+        if n_left_out > self._structure.parts.learns_mean_precision:  # The rows are not triangular.
+            excess = np.zeros((len(rows), n_breaks))
+            excess[:n_breaks] = self._logit_excess_root.T
             return _upper_root(np.hstack([rows, excess]))
-        given_others = _upper_root(np.hstack([logits[:, :n_labels], self._logit_excess_root.T]))
-        others = root[n_labels:, n_labels:]
-        below = np.zeros((len(others), self._n_breaks))
-        return np.block([[given_others, logits[:, n_labels:]], [below, others]])
+        others, of_logits = rows[:, n_labels : n_labels + len(kept)], [self._logit_excess_root.T]
+        if n_left_out:
+            of_logits.append(_added(others, rows[:, -1], n_breaks)[:, None])
+        given_others = _upper_root(np.hstack([rows[:n_breaks, :n_labels], *of_logits]))
+        below = np.zeros((len(kept), n_breaks))
+        return np.hstack([np.vstack([given_others, below]), others])
 
     def log_derivatives(self, responses, draws):
         """log|d theta / d g|, (n,)."""
@@ -262,3 +268,24 @@ def _upper_root(rows):
     # The triangular factor of the columns in the other order is lower triangular.
     root = np.linalg.qr(rows[::-1].T, mode="r")[::-1, ::-1].T
     return np.where(np.diag(root) < 0.0, -root, root)
+
+
+def _added(rows, column, n_above):
+    """Change rows A into A_+ with A_+ A_+' = A A' + c c' - d d', where d, (n_above,), is returned.
+
+    Only the first rows have an entry of d. Below these A and A_+ are upper triangular: each variable takes
+    over an entry of c, from the last to the first (Givens rotations).
+
+    Parameters
+    ----------
+    rows : (n_above + m, m), A, in the memory order of columns
+    column : (n_above + m,), c, which is used up
+    n_above : int
+    """
+    for i in reversed(range(rows.shape[1])):
+        stop = n_above + i + 1
+        own, pivot, entry = rows[:stop, i].copy(), rows[stop - 1, i], column[stop - 1]
+        length = math.hypot(pivot, entry)
+        rows[:stop, i] = (pivot / length) * own + (entry / length) * column[:stop]
+        column[:stop] = (pivot / length) * column[:stop] - (entry / length) * own
+    return column[:n_above]

@@ -170,12 +170,15 @@ def test_with_noise_rows_aside_start_as_noise():
 
 def test_with_tails_rows_far_out_start_like_the_nearest_of_the_others():
     rng = np.random.default_rng(0)
-    X = np.concatenate([rng.normal(size=(50, 2)), rng.normal(size=(50, 2)) + 20, [[-80.0, -80], [100, 100]]])
+    X = np.concatenate([[[-80.0, -80], [100, 100]], rng.normal(size=(50, 2)), rng.normal(size=(50, 2)) + 20])
     rows = rows_around_mean(X)
     (rule,) = rules_of_far_out(rows, 2, core_of(rows), are_noise=False)
-    assert rule.are_aside[100:].all()
-    assert rule.nearest[100] < 50 <= rule.nearest[101] < 100
+    assert rule.are_aside[:2].all()
+    assert 2 <= rule.nearest[0] < 52 <= rule.nearest[1] < 102
+    points, kept = core_of(rows).whitened(rows), np.flatnonzero(~rule.are_aside)
+    distances = np.linalg.norm(points[:2, None] - points[kept], axis=2)
+    np.testing.assert_array_equal(rule.nearest[:2], kept[distances.argmin(axis=1)])
     np.testing.assert_array_equal(rule.nearest[~rule.are_aside], np.flatnonzero(~rule.are_aside))
     fit = mixture({"tails": "student"}, 2).fit(X)
     labels = fit.predict(X)
-    assert labels[100] == labels[0] != labels[50] == labels[101]
+    assert labels[0] == labels[2] != labels[52] == labels[1]
