@@ -95,8 +95,8 @@ gaussian/information/columns.py : gaussian/information estimators/test_sample_we
   np.sqrt(block.counts[ambiguous])[row] => np.sqrt(block.counts)[row]
   kernel[np.ix_(used[some], others)] += products => kernel[np.ix_(used[some], others)] = products
 gaussian/information/learned_prior_information.py : gaussian/information
-  responses += self._covariance_of_columns.T @ images => responses += 0.0
-  responses += self._border_of_columns.T @ border => responses += 0.0
+  of_labels += self._covariance_of_columns.T @ images => of_labels += 0.0
+  of_labels += self._border_of_columns.T @ of_b0 => of_labels += 0.0
   variances = np.square(self._deviations[places, 0]) => variances = self._deviations[places, 0]
   known[:, np.isin(index, np.arange(len(self))[self._of_b0])] = 0.0 => pass
   self._solved_for_covariance(border)) => np.zeros((structure.identity.size, border.shape[1])))

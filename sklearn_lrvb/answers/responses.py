@@ -18,7 +18,9 @@ import numpy as np
 
 from sklearn_lrvb.rows import Workload, untracked
 
-_DIRECTIONS_OF_A_ROW = 2  # For which systems are solved: most rows belong to one component.
+# Number of labels and directions of a row for which systems are solved, about, by which blocks are cut: most
+# rows belong to one component.
+_DIRECTIONS_OF_A_ROW = 2
 
 
 class RowStatistics:
@@ -88,7 +90,7 @@ class RowResponses(RowStatistics):
         return solutions
 
     def by_direction(self, by_label):
-        """The values of labels, and after them those of the components for the directions: (L, n), (m, n)."""
+        """Values by label, and those of components again for each set of directions: (L, n) -> (m, n)."""
         n_components = self._posterior.n_components
         n_more = (len(self._places) - len(by_label)) // n_components
         return np.concatenate([by_label, *n_more * [by_label[:n_components]]])
@@ -140,8 +142,8 @@ class RowResponses(RowStatistics):
 class ResponsesOfRows(ABC):
     """Responses of many rows, block by block, computed in the cheapest way.
 
-    For as many rows as unknowns the inverse M^-1 is formed. Of fewer, one system is solved for every row and
-    component.
+    The inverse M^-1 is formed where it takes less time than to solve for every row and label. Otherwise one
+    system is solved for every row and every label that it may have, unless kernels do without.
 
     Parameters
     ----------
@@ -149,7 +151,7 @@ class ResponsesOfRows(ABC):
     posterior : posterior of a mixture
     n_rows : int, number of the rows
     by_kernels : bool, default=True
-        Whether `covariances` is all that is asked for, so that a model may have faster ways to it.
+        Whether `covariances` is all that is asked for: a model may compute it by kernels, without M^-1.
 
     Attributes
     ----------

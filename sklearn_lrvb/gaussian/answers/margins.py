@@ -294,22 +294,23 @@ def _margins_of_scales(target, information):
 
 
 def _covariances_of_changes(target, units, root, unit):
-    """Covariances of the unique entries of C, the first-order change of a correlation matrix: (B, d, d).
+    """Covariances of the unique entries of C, (B, d, d).
+
+    C_ij is the first-order change of a covariance S_ij over D_i D_j, the product of the standard deviations
+    at the mean precision, which are held fixed.
 
     Parameters
     ----------
     target : Scales
     units : slice, of the target's units
-    root : (n, m), root of the covariance of their coefficients
-    unit : (B, d), of the entries of the covariance matrices
+    root : (n, B q), root of the covariance of their coefficients, q in each of B groups
+    unit : (B, d), D_i D_j
     """
     if unit.shape[1] == 1:  # Variances, of which a unit has several.
         variances = sum(np.square(changes).sum(axis=0) for changes in target.response_batches(root, units))
         return variances.reshape(-1, 1, 1) / np.square(unit)[:, :, None]
     roots = root.reshape(len(root), len(unit), -1).swapaxes(0, 1)
-    covariances = (roots.swapaxes(1, 2) @ roots).swapaxes(
-        0, 1
-    )  # (m, B, m), of every unit's own coefficients.
+    covariances = (roots.swapaxes(1, 2) @ roots).swapaxes(0, 1)  # (q, B, q), within every group.
     for _ in range(2):  # From either side.
         covariances = target.response(np.ascontiguousarray(covariances), units)
         covariances = (covariances.reshape(-1, *unit.shape) / unit).transpose(2, 1, 0)
@@ -317,7 +318,7 @@ def _covariances_of_changes(target, units, root, unit):
 
 
 def _moments_of_changes(covariances, inverses):
-    """Second moments of the first-order changes C of correlation matrices.
+    """Second moments of C, as in `_covariances_of_changes`.
 
     Parameters
     ----------

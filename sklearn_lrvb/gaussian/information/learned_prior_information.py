@@ -5,8 +5,9 @@
     S_0 = [ I - A A'   -s ]        A : X -> sqrt(2/g') T' s(F_k X F_k'),  for C0
           [   -s'       1 ]        s = T' q / sqrt(R^-1 of log b0),       for b0
 
-in the notation of `LearnedInformation` (s(.) are quadratic statistics, s is a vector). The last coordinate is
-that of b0. A has Q = P (P + 1)/2 columns, and a product with
+in the notation of `LearnedInformation` (s(.) are quadratic statistics, s is a vector, and c_k the effective
+degrees of freedom of group k). The last coordinate is that of b0. A has a column for each of the Q quadratic
+features of a group, P (P + 1)/2 of a matrix. A product with
 
     A'A : X -> sum_k Z_k X Z_k / (g' c_k),        Z_k = F_k' F_k = L' E(Lambda_k) L,
 
@@ -59,8 +60,8 @@ class LearnedPriorInformation(DualInformation):
     Attributes
     ----------
     has_definite_rest : bool
-        Whether S_0 is known to be positive definite, as it is at the optimum of C0. If not, only
-        `by_other_solver` is right.
+        Whether S_0 has been proved to be positive definite, as it is at the optimum of C0. If not, nothing
+        but `by_other_solver` may be used.
     """
 
     def __init__(self, complete, columns, posterior):
@@ -137,7 +138,11 @@ class LearnedPriorInformation(DualInformation):
         return self._scale * self._deviations * self._learned.spread(self._as_covariances(changes))
 
     def _columns_for(self, places):
-        """Columns of A' T' for some quadratic coordinates, int array (n,), where H is factored: (Q, n)."""
+        """Columns of A' T' for some quadratic coordinates, int array (n,), where H is factored: (Q, n).
+
+        In the coordinates of the features T is diagonal, with entries sqrt(power/c_k), and A is T times the
+        features' congruence by F_k over sqrt(power g').
+        """
         structure, columns = self._structure, np.empty((self._structure.n_quadratic, len(places)))
         groups, entries = np.divmod(places, structure.n_quadratic)
         for group in np.unique(groups):
@@ -203,25 +208,24 @@ class LearnedPriorInformation(DualInformation):
         return len(self._matrix) + self._border.shape[1] + n_covariances
 
     def half_of_rows(self, label, rows):
-        """As of the dual solver: also of the hyperparameters, which all labels share."""
+        """As of the dual solver. The rows of z are those of b0, of C0 and of unknown labels."""
+        self.require_positive_definite()
         structure, layout = self._structure, self._structure.layout
-        responses, is_noise = self.factor.responses_to_rows(label, rows), label == structure.n_components
-        group = slice(0) if is_noise else slice(layout.group_of(label), layout.group_of(label) + 1)
-        features = np.ones((1, rows.shape[1]))
-        if not is_noise:
-            features = structure.features.of_component(rows, self._origins[group][0])
-        border = self.complete.times_root(self._border)[layout.places_of_labels[label]].T @ features
-        responses += self._border_of_columns.T @ border
-        parts = [border, np.zeros((self.half_size - len(border) - len(responses), rows.shape[1]))]
-        if len(parts[1]) and not is_noise:
-            maps = self._maps_of_rows[group]
-            vectors = structure.transformed(maps, rows.T[:, None])[:, 0]
-            statistics = structure.statistic_by_row(vectors.T)
-            statistics -= structure.congruence(maps, self._origins[group])[0]
-            images = self._as_coordinates(statistics)
-            responses += self._covariance_of_columns.T @ images
-            parts[1] = lapack.dtrtrs(self._factor.T, images, lower=False, trans=1)[0]
-        return np.concatenate([*parts, self._solve_lower(responses)])
+        of_labels, features = self.factor.responses_to_rows(label, rows), np.ones((1, rows.shape[1]))
+        of_covariance = np.zeros((structure.n_quadratic * structure.parts.learns_covariance, rows.shape[1]))
+        if label < structure.n_components:  # A row of the noise component tells nothing of C0.
+            group = slice(layout.group_of(label), layout.group_of(label) + 1)
+            origin, maps = self._origins[group], self._maps_of_rows[group]
+            features = structure.features.of_component(rows, origin[0])
+            if len(of_covariance):
+                vectors = structure.transformed(maps, rows.T[:, None])[:, 0]
+                statistics = structure.statistic_by_row(vectors.T) - structure.congruence(maps, origin)
+                images = self._as_coordinates(statistics)
+                of_labels += self._covariance_of_columns.T @ images
+                of_covariance = lapack.dtrtrs(self._factor.T, images, lower=False, trans=1)[0]
+        of_b0 = self.complete.times_root(self._border)[layout.places_of_labels[label]].T @ features
+        of_labels += self._border_of_columns.T @ of_b0
+        return np.concatenate([of_b0, of_covariance, self._solve_lower(of_labels)])
 
     def inverse_for(self, n_targets):
         """M^-1 where it takes less time than to solve for so many targets, and is not too large; or None."""

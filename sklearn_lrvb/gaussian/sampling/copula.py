@@ -94,7 +94,7 @@ class GaussianCopula:
         self._logit_jacobian = posterior.own_intercepts(np.eye(len(self._weight_coordinates))) @ per_intercept
         tails, blocks = posterior.tails, self._structure.layout.blocks
         self._fitted_log_tails = np.zeros(0) if tails is None else np.log(tails.fitted)
-        # Coordinates of the coefficients that are responses: all but those of intercepts and scales.
+        # Coordinates of the coefficients that are responses: all but those of intercepts, scales and log b0.
         is_response = np.ones(posterior.n_coefficients, dtype=bool)
         is_response[blocks["scale"]] = is_response[self._weight_coordinates] = False
         self._coordinates = np.flatnonzero(is_response)
@@ -207,23 +207,22 @@ class GaussianCopula:
     def response_root(self, root):
         """Root with Root Root' = Sigma_g, from A with A A' = M^-1, both upper triangular.
 
-        The rows of A are those of intercepts, which depend on all standard normal variables, and of other
-        coefficients, which depend on the variables after the first L. Given the latter, the logits have a
-        covariance of their own, which is small. A learned b0, the last coefficient, is no response: what the
-        others owe to its variable is added to their root.
+        A is upper triangular, and the L intercepts come first: they depend on all standard normal variables,
+        the other coefficients on those after the first L. So only the covariance of the logits given the
+        others, (B, B), has to be factored. A learned b0, the last coefficient, is no response, but the others
+        depend on its variable: this column is rotated into their triangle.
         """
         n_labels, kept, n_breaks = self._posterior.n_labels, self._coordinates, self._n_breaks
-        rows = np.asfortranarray(
-            np.vstack([self._logit_jacobian.T @ root[self._weight_coordinates], root[kept]])
-        )
-        n_left_out = len(root) - n_labels - len(kept)
-        if n_left_out > self._structure.parts.learns_mean_precision:  # The rows are not triangular.
+        rows = np.vstack([self._logit_jacobian.T @ root[self._weight_coordinates], root[kept]])
+        learns_b0 = self._structure.parts.learns_mean_precision
+        if len(kept) < len(root) - n_labels - learns_b0:  # Without other coefficients nothing is triangular.
             excess = np.zeros((len(rows), n_breaks))
             excess[:n_breaks] = self._logit_excess_root.T
             return _upper_root(np.hstack([rows, excess]))
         others, of_logits = rows[:, n_labels : n_labels + len(kept)], [self._logit_excess_root.T]
-        if n_left_out:
-            of_logits.append(_added(others, rows[:, -1], n_breaks)[:, None])
+        if learns_b0:
+            others = np.asfortranarray(others)
+            of_logits.append(_rotated_into(others, rows[:, -1].copy(), n_breaks)[:, None])
         given_others = _upper_root(np.hstack([rows[:n_breaks, :n_labels], *of_logits]))
         below = np.zeros((len(kept), n_breaks))
         return np.hstack([np.vstack([given_others, below]), others])
@@ -265,21 +264,21 @@ def _joined(*parts):
 
 def _upper_root(rows):
     """The upper triangular U with U U' = A A' and a positive diagonal: (m, n) -> (m, m)."""
-    # The triangular factor of the columns in the other order is lower triangular.
+    # The rows in reverse order have a lower triangular root: reversed in turn, it is upper triangular.
     root = np.linalg.qr(rows[::-1].T, mode="r")[::-1, ::-1].T
     return np.where(np.diag(root) < 0.0, -root, root)
 
 
-def _added(rows, column, n_above):
-    """Change rows A into A_+ with A_+ A_+' = A A' + c c' - d d', where d, (n_above,), is returned.
+def _rotated_into(rows, column, n_above):
+    """Rotate [A, c] into [A_+, d], so that A_+ A_+' + d d' = A A' + c c'; return d, (n_above,).
 
-    Only the first rows have an entry of d. Below these A and A_+ are upper triangular: each variable takes
-    over an entry of c, from the last to the first (Givens rotations).
+    Below the first rows d is zero, and A and A_+ are upper triangular: Givens rotations move the entries of c
+    into the diagonal, from the last to the first.
 
     Parameters
     ----------
-    rows : (n_above + m, m), A, in the memory order of columns
-    column : (n_above + m,), c, which is used up
+    rows : (n_above + m, m), A, column by column in memory, which becomes A_+
+    column : (n_above + m,), c, which is overwritten
     n_above : int
     """
     for i in reversed(range(rows.shape[1])):
