@@ -249,6 +249,25 @@ estimators/latent_class_mixture.py : latent_class/test_conclusions.py
   for name, own in family.hyperparameters.items() if name not in learned} => for name, own in family.hyperparameters.items()}
 families/numeric.py : latent_class/test_conclusions.py
   score = 0.5 / kappa - 0.5 * np.square(scaled) => score = 0.5 / kappa - np.square(scaled)
+answers/normal_scores.py : estimators/test_model_check.py
+  y = skewness * np.sqrt((n + 1) * (n + 3) / (6 * (n - 2))) => y = skewness * np.sqrt(n / 6)
+  2.0 * ndtr(-np.abs(scaled)) => ndtr(-np.abs(scaled))
+answers/column_dependence.py : estimators/test_model_check.py
+  np.square(gaps) * (both - 3.0) => np.square(gaps) * both
+  scale = np.outer(n_seen, n_seen) / np.maximum(both, 1.0) ** 2 => scale = 1.0
+answers/model_tests.py : estimators/test_model_check.py
+  chosen[order[first]] = True => chosen[:] = True
+  test.p_value * len(self.tests) < LEVEL => test.p_value < LEVEL
+answers/repeated_values.py : estimators/test_model_check.py
+  is_near = np.diff(values)[max(place - 1, 0) : place + 1].min() < _NEAR * own.std() => is_near = True
+gaussian/answers/row_scores.py : estimators/test_model_check.py
+  n_seen = (~np.isnan(self._X)).sum(axis=1) => n_seen = np.full(len(self._X), self._X.shape[1])
+estimators/alternatives.py : estimators/test_model_check.py
+  log_derivative += np.nansum(log_derivatives) => log_derivative -= np.nansum(log_derivatives)
+estimators/remedies.py : estimators/test_model_check.py
+  self.base, self._log_evidence = candidate, evidence => pass
+estimators/model_checking.py : estimators/test_model_check.py
+  weight if fractions == 0 else weight**2 / squares => weight
 answers/partition_search.py : estimators/test_partition_search.py
   costs[self.sizes == 0] = np.inf => pass
 answers/partitions.py : estimators/test_partition_posterior.py

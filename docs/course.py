@@ -10,6 +10,7 @@ GROUPS = {
         "plot_how_many_clusters.py",
         "plot_model_choice.py",
         "plot_leave_one_out.py",
+        "plot_model_check.py",
     ),
     "Which rows matter": (
         "plot_outliers.py",

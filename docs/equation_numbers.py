@@ -14,6 +14,7 @@ PAGE_LETTERS = {
     "theory/learned_prior": "LP",
     "theory/exact_posterior": "P",
     "theory/partitions": "PA",
+    "theory/model_check": "MK",
     "theory/missing_values": "V",
     "theory/outliers_and_heavy_tails": "O",
     "theory/latent_classes": "LC",

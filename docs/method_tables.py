@@ -23,6 +23,7 @@ QUESTIONS = {
             "posterior_check prior_sensitivity",
             "can_i_trust",
         ),
+        "Does the model fit?": ("model_check", "does_the_model_fit"),
         "Which points drive it?": (
             "leverage influence loo_score_samples",
             "which_points",
@@ -67,6 +68,7 @@ QUESTIONS = {
             "how_sure",
         ),
         "Can I trust the error bars?": ("posterior_check prior_sensitivity", "can_i_trust"),
+        "Does the model fit?": ("model_check", "does_the_model_fit"),
         "Which rows drive it?": ("leverage influence loo_score_samples deciding_rows", "which_points"),
         "How many classes, and who is in them?": (
             "partition_posterior log_evidence_",
@@ -94,12 +96,20 @@ ROOMS = (
     "sklearn_lrvb.linear_response",
     "sklearn_lrvb.estimators.posterior",
     "sklearn_lrvb.sampling.posterior_check",
+    "sklearn_lrvb.answers.model_check",
     "sklearn_lrvb.answers.deciding_rows",
     "sklearn_lrvb.answers.number_of_clusters",
     "sklearn_lrvb.answers.partitions",
 )
 # The classes of rooms that list no public names of their own.
-RESULTS = ["Posterior", "PosteriorCheck", "DecidingRows", "NumberOfClusters", "PartitionPosterior"]
+RESULTS = [
+    "Posterior",
+    "PosteriorCheck",
+    "ModelCheck",
+    "DecidingRows",
+    "NumberOfClusters",
+    "PartitionPosterior",
+]
 
 
 def public_classes():

@@ -84,6 +84,8 @@ class NumberOfClusters:
         there is one.
     stopped : str
         Why the search for larger numbers ended while the largest was probable; empty if it did not.
+    departure : str
+        How the best fit departs from the model, in a sentence, if that is gross; else empty.
 
     See Also
     --------
@@ -110,6 +112,7 @@ class NumberOfClusters:
     prior_slopes: dict[str, NDArray[np.float64]] | None = None
     another_prior: Self | None = None
     stopped: str = ""
+    departure: str = ""
     _draws: dict[int, Any] = field(default_factory=dict)
 
     @property
@@ -158,7 +161,7 @@ class NumberOfClusters:
         if len(self.n_components) > 1:
             said = [self._answer(), self._clusters_with_rows(), self._doubt(), self._nearest_prior()]
             said.append(self._under_another_prior())
-        said += [self._range(), self._troubles(), *self.estimators_[self.best]._column_notes]
+        said += [self._range(), self._troubles(), *self.estimators_[self.best]._column_notes, self.departure]
         return " ".join(filter(None, said))
 
     @property

@@ -69,7 +69,8 @@ class PosteriorUncertainty:
         self._std = {}
         self.verdict = None  # The `Verdict` of the fit's `PosteriorCheck`, once somebody has needed it,
         self.exact = ()  # and the first and the last `ExactPosterior`, with their seeds,
-        self.labels = None  # and the labels of the training rows.
+        self.labels = None  # the labels of the training rows,
+        self.departure = None  # and a sentence on the worst departure from the model, empty if none is gross.
         self._has_warned = False
 
     def to_state(self):

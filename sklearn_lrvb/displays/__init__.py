@@ -8,6 +8,7 @@ when something is drawn and not before.
 from sklearn_lrvb.displays.class_profiles import ClassProfilesDisplay
 from sklearn_lrvb.displays.components import ComponentDisplay
 from sklearn_lrvb.displays.influence import InfluenceDisplay
+from sklearn_lrvb.displays.model_check import ModelCheckDisplay
 from sklearn_lrvb.displays.posterior import PosteriorIntervalDisplay, PosteriorStdDisplay
 from sklearn_lrvb.displays.results import DecidingRowsDisplay, ModelChoiceDisplay, PartitionDisplay
 
@@ -16,6 +17,7 @@ __all__ = [
     "ComponentDisplay",
     "DecidingRowsDisplay",
     "InfluenceDisplay",
+    "ModelCheckDisplay",
     "ModelChoiceDisplay",
     "PartitionDisplay",
     "PosteriorIntervalDisplay",

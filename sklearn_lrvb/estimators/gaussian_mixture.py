@@ -20,6 +20,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.estimators import attributes
+from sklearn_lrvb.estimators.alternatives import GaussianKind
 from sklearn_lrvb.estimators.arguments import (
     checked_number,
     checked_targets,
@@ -400,6 +401,7 @@ class LRVBGaussianMixture(BayesianMixture):
     covariance_prior_: NDArray[np.float64] | float
     _n_given: int | None  # The number of rows of the fit, where these were in memory.
     _fitted_class = FittedGaussian
+    _kind_of_mixture = GaussianKind
     _ways_to_a_fit = "(a) Call fit. (b) Continue a scikit-learn fit with from_sklearn."
 
     # ... and those that are computed where they are read.

@@ -19,6 +19,7 @@ from sklearn_lrvb.answers.prior_sensitivity import in_units_of
 from sklearn_lrvb.answers.targets import distinct
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.estimators import attributes
+from sklearn_lrvb.estimators.alternatives import ClassKind
 from sklearn_lrvb.estimators.arguments import checked_targets, require_rows_first, require_samples
 from sklearn_lrvb.estimators.base import FEATURES, BayesianMixture
 from sklearn_lrvb.estimators.callbacks import NO_TASK, Lines, Progress, begun_task
@@ -278,6 +279,7 @@ class LRVBLatentClassMixture(BayesianMixture):
         self.n_jobs = n_jobs
 
     _fitted_class = FittedClasses
+    _kind_of_mixture = ClassKind
     _display_of_intervals = "ClassProfilesDisplay"
 
     # Fitted attributes that are computed where they are read.

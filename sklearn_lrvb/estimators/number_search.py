@@ -31,6 +31,7 @@ from sklearn_lrvb.answers.number_of_clusters import CRITERIA, PROBABLE, NumberOf
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.estimators.arguments import checked_number
 from sklearn_lrvb.estimators.base import BayesianMixture
+from sklearn_lrvb.estimators.model_checking import departure_in_a_line
 from sklearn_lrvb.linear_response import IndefiniteInformationError
 from sklearn_lrvb.linear_response.observed_information import MAX_DENSE_SIZE
 from sklearn_lrvb.mixture.model import occupied
@@ -206,6 +207,10 @@ def _compared(estimator, numbers, options, may_grow, has_another):
         for _ in tracked(steps(), n_steps if may_grow else n_steps()):
             pass
     result = own.result()
+    if result.criteria[0] in result.best_:
+        fit = result.estimators_[result.best]
+        rows = fit._training_rows(options.X, options.sample_weight, fit._uncertainty.fitted)
+        result = replace(result, departure=departure_in_a_line(fit, rows))
     if other is not None:
         result = replace(result, another_prior=other.result())
     warned = {k: messages[0] for k in own.numbers.tolist() if (messages := own.fits[k].warned)}

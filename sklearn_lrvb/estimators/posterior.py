@@ -16,6 +16,7 @@ from sklearn_lrvb.answers.prior_sensitivity import prior_reading
 from sklearn_lrvb.answers.targets import NoCovarianceError, named_entries
 from sklearn_lrvb.estimators.arguments import checked_number, checked_targets, holding
 from sklearn_lrvb.estimators.attributes import tables_by_column
+from sklearn_lrvb.estimators.model_checking import departure_in_a_line
 from sklearn_lrvb.reports import datasets_of_rows, in_arviz, require_arviz, require_interval, required_pandas
 from sklearn_lrvb.sampling.sampler import PosteriorSampler
 
@@ -129,9 +130,10 @@ class Posterior:
 
             It is displayed rounded; its numbers have all digits. ``summary.attrs`` has what is said above and
             below: "fit" describes the fit, "note" says how good the table is, "prior" whether the prior
-            matters, "columns" which columns mislead. (Theory page "Error bars of the mixture".) With too few
-            rows sd is inf, a mean that does not exist inf or NaN, and "median" a column. Student's t with two
-            degrees of freedom or fewer has no sds; by 'lrvb' intervals then have no upper end.
+            matters, "columns" which columns mislead, and a gross departure from the model. (Theory page
+            "Error bars of the mixture".) With too few rows sd is inf, a mean that does not exist inf or NaN,
+            and "median" a column. Student's t with two degrees of freedom or fewer has no sds; by 'lrvb'
+            intervals then have no upper end.
 
         Raises
         ------
@@ -189,7 +191,9 @@ class Posterior:
         summary.attrs["note"] = self.note + left_out + report.without_moments(summary)
         sds = np.concatenate([margins.deviation for margins, _ in reported])
         summary.attrs["prior"] = prior_reading(uncertainty, feature_names, list(tables), sds)
-        summary.attrs["columns"] = " ".join(self._mixture._column_notes)
+        rows = self._answer.rows or uncertainty.source.training_rows()
+        notes = [*self._mixture._column_notes, departure_in_a_line(self._mixture, rows)]
+        summary.attrs["columns"] = " ".join(filter(None, notes))
         return summary
 
     def _checked_targets(self, target):

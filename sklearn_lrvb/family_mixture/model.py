@@ -7,6 +7,7 @@ from sklearn_lrvb.family_mixture.influence import ClassInfluenceFunctions, Class
 from sklearn_lrvb.family_mixture.information import FamilyInformation
 from sklearn_lrvb.family_mixture.parameters import ClassParameters
 from sklearn_lrvb.family_mixture.prior_changes import changes_of_prior
+from sklearn_lrvb.family_mixture.row_scores import ClassRowScores
 from sklearn_lrvb.family_mixture.starts import SAMPLE_ROWS, further_starts
 from sklearn_lrvb.mixture.model import MixtureModel
 
@@ -23,6 +24,7 @@ FAMILY_MIXTURE = MixtureModel(
     changes_of_prior=changes_of_prior,
     copula=ClassCopula,
     parameters=ClassParameters,
+    row_scores=ClassRowScores,
     mode_targets=("log_weights", "tables"),
     ways_to_fewer_unknowns=(
         "(a) Lower n_components. (b) Join rare categories, or let columns of many be 'ignore'."

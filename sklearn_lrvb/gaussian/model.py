@@ -3,6 +3,7 @@
 from sklearn_lrvb.gaussian.answers.influence import NormalInfluenceFunctions, ResponsesOfNormalRows
 from sklearn_lrvb.gaussian.answers.margins import covariance_margins
 from sklearn_lrvb.gaussian.answers.prior_sensitivity import changes_of_prior
+from sklearn_lrvb.gaussian.answers.row_scores import NormalRowScores
 from sklearn_lrvb.gaussian.e_step.coordinates import coordinates_of, posterior_from_responsibilities
 from sklearn_lrvb.gaussian.fitting.component_statistics import ComponentStatistics
 from sklearn_lrvb.gaussian.fitting.split_proposals import NormalSplitProposals
@@ -25,6 +26,7 @@ GAUSSIAN = MixtureModel(
     changes_of_prior=changes_of_prior,
     copula=GaussianCopula,
     parameters=GaussianParameters,
+    row_scores=NormalRowScores,
     mode_targets=("log_weights", "means"),
     ways_to_fewer_unknowns=(
         "(a) Ask for means and weights alone: summary, covariance and std of posterior() take "

@@ -112,6 +112,7 @@ class MixtureModel:
         draw from the prior.
         Without excess, weights do not have the part of their variance that is not of coefficients.
     parameters : subclass of `sampling.draws.DrawnParameters`
+    row_scores : class, made of (parameters, rows), whose ``at`` gives `answers.normal_scores.RowScores`
     mode_targets : tuple of str
         Targets whose distance from the fit tells that a draw is in another mode of the posterior.
     ways_to_fewer_unknowns : str, the end of a message, "(a) ... (b) ..."
@@ -132,6 +133,7 @@ class MixtureModel:
     changes_of_prior: Callable
     copula: Callable
     parameters: type
+    row_scores: type
     mode_targets: tuple[str, ...]
     ways_to_fewer_unknowns: str
     way_to_fewer_features: str

@@ -4,6 +4,7 @@ Questions about rows that are left out, or drawn again, start here: few steps le
 """
 
 import contextlib
+from operator import attrgetter
 
 import numpy as np
 
@@ -33,7 +34,7 @@ def refitted(rows, posterior, prior=None):
     return ascent.newton(ascent.start_at(posterior.padded(prior or posterior.prior)))
 
 
-def with_one_more(rows, posterior, prior):
+def with_one_more(rows, posterior, prior, n_splits=None):
     """Yield the optima that an optimum leads to with one component more: empty, or half of another one.
 
     Parameters
@@ -41,6 +42,7 @@ def with_one_more(rows, posterior, prior):
     rows : Rows, the training rows
     posterior : posterior of a mixture, the optimum, measured from the origin of the rows
     prior : prior of a mixture of one component more
+    n_splits : int or None, of how many components a split is tried, the most promising first; None: of all
 
     Yields
     ------
@@ -51,6 +53,6 @@ def with_one_more(rows, posterior, prior):
     yield ascent.newton(padded)
     search = Search(rows, padded)
     empty = np.flatnonzero(~occupied(padded.next_posterior.counts))[:1]
-    for split in search.candidates():
+    for split in sorted(search.candidates(), key=attrgetter("gain"), reverse=True)[:n_splits]:
         with contextlib.suppress(DegenerateComponentError):
             yield ascent.newton(ascent.start_at(search.after([split], empty).posterior))

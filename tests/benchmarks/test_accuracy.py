@@ -9,10 +9,11 @@ from catalogue import unique
 from scipy.spatial.distance import cdist
 from sklearn.mixture import BayesianGaussianMixture
 
-from benchmarks.accuracy import coverage, heavy_tails, outliers, priors
+from benchmarks.accuracy import coverage, heavy_tails, model_check, outliers, priors
 from benchmarks.accuracy.surplus import fits, section
 from benchmarks.harness.rows import newest
 from benchmarks.problems.heavy_tails import HeavyTails
+from benchmarks.problems.model_departures import DEPARTURES
 from benchmarks.problems.outliers import outlier_table
 from benchmarks.problems.populations import SCENARIOS
 from sklearn_lrvb import LRVBGaussianMixture
@@ -184,6 +185,47 @@ def test_errors_of_heavy_tails_are_of_the_same_parameters_as_their_sds():
         errors, own_sds = found[group]
         np.testing.assert_allclose(errors, own[order].ravel() - truth[group].ravel())
         np.testing.assert_allclose(own_sds, sds[group][order].ravel())
+
+
+@pytest.mark.slow
+def test_a_check_of_the_model_is_asked_about_every_setting(measured):
+    by_setting = {row["setting"]: row for row in measured("model_check")}
+    assert set(by_setting) == {*model_check.FITTING, *DEPARTURES}
+    for name in ("one cluster missed", "a column of zeros and ones", 'correlation 0.4 under "diag"'):
+        row = by_setting[name]
+        assert row["named"] == row["right"] and row["has_better_model"] and not row["fits"]
+    for name in model_check.FITTING:
+        row = by_setting[name]
+        for kind in model_check._TESTS:
+            counts = [row[f"{kind}_{column}"] for column in ("tests", 0.05, 0.01, 0.001)]
+            assert counts == sorted(counts, reverse=True)
+        assert row["skewness_tests"] == row["tails_tests"]
+
+
+def _row_of_a_check(setting, **columns):
+    """A row as the section reads it, of a table whose mixture fits."""
+    counts = {f"{kind}_{column}": 1 for kind in model_check._TESTS for column in ("tests", 0.05, 0.01, 0.001)}
+    row = {"setting": setting, "n_samples": 100, "n_components": 2, "n_occupied": 2, "covariance_type": None}
+    found = {
+        "p_value": 0.5,
+        "fits": True,
+        "named": None,
+        "has_better_start": False,
+        "has_better_model": False,
+    }
+    return row | counts | found | {"fit_seconds": 1.0, "check_seconds": 1.0} | columns
+
+
+def test_the_section_on_the_check_of_the_model_counts_what_is_accused_and_named():
+    accused = {"p_value": 0.01, "fits": False, "has_better_start": True, "n_samples": 300}
+    rows = [_row_of_a_check(setting) for setting in model_check.FITTING for _ in range(3)]
+    rows += [_row_of_a_check("latent classes", **accused)]
+    named = {"p_value": 1e-9, "fits": False, "right": "outliers", "has_better_model": True}
+    rows += [_row_of_a_check("5 % outliers", **named, named=kind) for kind in ("outliers", "heavy tails")]
+    text = model_check.section(rows)
+    assert "| latent classes | 4 | 25.0 +- 23.6 % | 0.0 +- 23.1 % | 100.0 +- 47.1 % |  |" in text
+    assert "| latent classes | 1 | 1 | 0 | 0 |" in text
+    assert "| 5 % outliers | outliers | 2 | 100 | 100 | 50 | heavy tails 1 |" in text
 
 
 def test_the_guide_has_the_figures_of_the_learned_prior():

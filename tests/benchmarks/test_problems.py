@@ -11,6 +11,7 @@ from sklearn.utils import Bunch
 from benchmarks.harness.measuring import Settings
 from benchmarks.problems import digits, outliers, paper_mixtures
 from benchmarks.problems.heavy_tails import HEAVY_TAILS, HeavyTails
+from benchmarks.problems.model_departures import DEPARTURES, class_table, gaussian_table
 from benchmarks.problems.populations import SCENARIOS
 from benchmarks.problems.surplus_problems import COLUMNS, KNOWN, Clusters, random_problems
 
@@ -201,3 +202,44 @@ def test_centers_of_heavy_tailed_clusters_are_equally_far_apart():
 
 def _outer(vectors):
     return vectors[:, :, None] * vectors[:, None, :]
+
+
+@pytest.mark.parametrize("name", DEPARTURES)
+def test_tables_of_departures_are_the_same_every_time(name):
+    table, again, other = (DEPARTURES[name].table(number) for number in (0, 0, 1))
+    assert np.array_equal(table.X, again.X) and table.arguments == again.arguments
+    assert not np.array_equal(table.X, other.X)
+    assert table.estimator().get_params().items() >= table.arguments.items()
+    assert len(table.X) == 500
+
+
+def _last_columns(name):
+    """The last column of some tables of a departure, one after the other."""
+    return np.concatenate([np.asarray(DEPARTURES[name].table(number).X)[:, -1] for number in range(20)])
+
+
+def test_departures_are_what_they_say():
+    assert set(_last_columns("a column of zeros and ones")) == {0.0, 1.0}
+    assert np.mean(_last_columns("a column that is zero in half of the rows") == 0) == pytest.approx(
+        0.5, abs=0.02
+    )
+    for number in range(5):
+        table = DEPARTURES["classes, two binary columns that depend"].table(number)
+        codes = [table.X[column].astype("category").cat.codes for column in ("c4", "c5")]
+        assert np.mean(codes[0] == codes[1]) > 0.6
+    tails = DEPARTURES["tails of t with 4 degrees of freedom"].table(0)
+    mixture = tails.estimator(random_state=0).fit(tails.X)
+    rows = (tails.X - mixture.means_[mixture.predict(tails.X)]).ravel()
+    assert scipy.stats.kurtosis(rows) > 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", (gaussian_table, class_table))
+def test_tables_that_fit_are_as_large_and_of_the_kinds_that_they_were_drawn_with(make):
+    table, again = make(1), make(1)
+    assert np.array_equal(table.X, again.X)
+    assert not np.array_equal(table.X, make(2).X)
+    assert 60 <= len(table.X) <= 5000
+    labels = table.estimator(random_state=0).fit(table.X).predict(table.X)
+    assert len(np.unique(labels)) > 1
+    assert np.mean(labels[1:] == labels[:-1]) < 0.9  # Rows are in random order.

@@ -19,6 +19,7 @@ from sklearn_lrvb.displays import (
     ComponentDisplay,
     DecidingRowsDisplay,
     InfluenceDisplay,
+    ModelCheckDisplay,
     ModelChoiceDisplay,
     PartitionDisplay,
     PosteriorIntervalDisplay,
@@ -30,6 +31,7 @@ ONE_PANEL = {
     ComponentDisplay: {},
     DecidingRowsDisplay: {"conclusion": "weight[0]", "threshold": 0.5},
     InfluenceDisplay: {},
+    ModelCheckDisplay: {"max_columns": 0},
     ModelChoiceDisplay: {"n_components": [1, 2], "criteria": ["second_order"]},
     PartitionDisplay: {"n_draws": 20, "method": "lrvb", "random_state": 0},
     PosteriorIntervalDisplay: {"target": "weights"},
@@ -37,6 +39,7 @@ ONE_PANEL = {
 }
 SEVERAL_PANELS = {
     ComponentDisplay: {"features": ["x2", "x0", "x1"]},
+    ModelCheckDisplay: {},
     ModelChoiceDisplay: {"n_components": [1, 2], "criteria": ["second_order", "leave_one_out"]},
     PosteriorIntervalDisplay: {},
 }
