@@ -257,17 +257,23 @@ answers/column_dependence.py : estimators/test_model_check.py
   scale = np.outer(n_seen, n_seen) / np.maximum(both, 1.0) ** 2 => scale = 1.0
 answers/model_tests.py : estimators/test_model_check.py
   chosen[order[first]] = True => chosen[:] = True
-  test.p_value * len(self.tests) < LEVEL => test.p_value < LEVEL
+  self.p_adjusted(test) < LEVEL => test.p_value < LEVEL
 answers/repeated_values.py : estimators/test_model_check.py
-  is_near = np.diff(values)[max(place - 1, 0) : place + 1].min() < _NEAR * own.std() => is_near = True
+  is_spike = largest >= least * np.maximum(totals, LEAST_ROWS) => is_spike = largest >= least * totals
+  np.where(look_continuous & (n_others >= _OTHER_ROWS), => np.where(look_continuous,
+estimators/other_densities.py : estimators/test_model_check.py
+  smallest, largest = ends => smallest, largest = joined.min(), joined.max()
+  / 10.0**digits, max(digits, 0) => / 10.0**digits, 0
+estimators/remedies.py : estimators/test_model_check.py
+  second_order = mixture.log_evidence_ => second_order = mixture.lower_bound_
+  self.base, self._evidence = fit, _Evidence.of(fit) => pass
 gaussian/answers/row_scores.py : estimators/test_model_check.py
   n_seen = (~np.isnan(self._X)).sum(axis=1) => n_seen = np.full(len(self._X), self._X.shape[1])
 estimators/alternatives.py : estimators/test_model_check.py
+  moves = None if self.unfitted.moves is None else "auto" => moves = self.unfitted.moves
   log_derivative += np.nansum(log_derivatives) => log_derivative -= np.nansum(log_derivatives)
-estimators/remedies.py : estimators/test_model_check.py
-  self.base, self._log_evidence = candidate, evidence => pass
 estimators/model_checking.py : estimators/test_model_check.py
-  weight if fractions == 0 else weight**2 / squares => weight
+  np.inf if fractions == 0 else weight**2 / squares => np.inf
 answers/partition_search.py : estimators/test_partition_search.py
   costs[self.sizes == 0] = np.inf => pass
 answers/partitions.py : estimators/test_partition_posterior.py

@@ -4,7 +4,7 @@ Are there four kinds of mammals?
 ================================
 
 A mixture finds clusters in any table. It assumes that every cluster is normal, and where a
-column is not, it makes clusters to fill the shape. They look as sure as real ones.
+column is not, it makes clusters to fill the shape. They look like real ones.
 
 Here are 83 mammals: how many hours a day they sleep, and how many kilograms they weigh.
 How many clusters are there?
@@ -34,8 +34,8 @@ found = number_of_clusters(mixture, X, **settings)
 print(textwrap.fill(found.verdict, 88))
 
 # %%
-# The probability of four is large. But the last sentence says that the model does not fit.
-# What is wrong?
+# Four has by far the largest probability, though a rough one. But the last sentence says that
+# the model does not fit. What is wrong?
 fit = found.estimators_[4]
 check = fit.model_check(X)
 print(check)
@@ -65,8 +65,8 @@ print(fit_in_logs.model_check(logs))
 
 # %%
 # It does, as far as 83 rows can tell. Here are the clusters of both. On the left the scale
-# of the weight is logarithmic too, but the fit did not know: one cluster is for elephants
-# alone, and the others are slices of the same cloud.
+# of the weight is logarithmic too, but the fit did not know: one cluster is of the largest
+# animals, one of a lion and a tiger, and all are slices of the same cloud.
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
 for ax, model, rows in ((axes[0], fit, X), (axes[1], fit_in_logs, logs)):
     labels = model.predict(rows)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LEAST_GAIN = 3.0  # Nats, from which on a model is better: the odds change by 20.
 _MUCH, _BEYOND_DOUBT = 10.0, 100.0
-_SURE = 1e-3  # p-value below which a departure is told as such, even if nothing is better.
+SURE = 1e-3  # Adjusted p-value below which a departure is told as such, even if nothing is better.
 _MOST_LINES, _WIDTH = 5, 88  # Departures, and remedies, that are displayed; and columns of the display.
 
 
@@ -38,6 +38,8 @@ class Remedy:
         By how many nats the log evidence rises; NaN where evidences cannot be compared.
     columns : tuple of str, default=()
         The columns that are changed.
+    formulas : tuple of str, default=()
+        What they are changed to, if their logarithms or square roots are taken: ``"log('x0' + 5.1)"``.
     is_model : bool, default=True
         Whether it is a model of the package; else the gain is that of a density that it does not have.
     """
@@ -47,6 +49,7 @@ class Remedy:
     advice: str
     gain: float
     columns: tuple[str, ...] = ()
+    formulas: tuple[str, ...] = ()
     is_model: bool = True
 
     @property
@@ -132,17 +135,17 @@ class ModelCheck:
         """What was found and what to do, in sentences."""
         n_tests = len(self.examination.tests)
         if self.fits and all(test.kind == "outliers" for test in self.examination.tests):
-            return f"Too little to tell whether the model fits: {self.n_rows} rows, {n_tests} tests."
+            return f"Too little to tell whether the model fits (rows: {self.n_rows}, tests: {n_tests})."
         if self.fits:
             return (
                 f"Nothing speaks against the model: p = {self.p_value:.2g} for the largest departure in "
                 f"{n_tests} tests of {self.n_rows} rows."
             )
         found, best = self._in_words()[0], next((own for own in self.remedies if own.is_better), None)
-        is_sure = self.p_value < _SURE or bool(self.examination.gross) or (best is not None and best.is_model)
+        is_sure = self.p_value < SURE or bool(self.examination.gross) or (best is not None and best.is_model)
         said = "The model does not fit." if is_sure else "Something departs from the model, but little."
         if best is None:
-            return f"{said} {found} No other model that was tried is better."
+            return f"{said} {found}" + " No other model that was tried is better." * bool(self.remedies)
         better = [own for own in self.remedies if own.is_better][: 1 + (best.kind == "start")]
         return " ".join([said, *(f"{own.problem} {own.sentence}" for own in better)])
 
@@ -160,8 +163,8 @@ class ModelCheck:
         -------
         summary : pandas.DataFrame
             A row for every test, that of the smallest p-value first, with the columns kind, component (NA
-            for all rows; of dependence the one where it is strongest), columns, size and p_value
-            (`ModelTest` says what they are), and p_adjusted: the p-value times the number of tests.
+            for all rows; of dependence the one where it is surest), columns, size and p_value (`ModelTest`
+            says what they are), and p_adjusted: the p-value times the number of tests.
 
         Raises
         ------
@@ -169,29 +172,33 @@ class ModelCheck:
             pandas is not installed.
         """
         pd, tests = required_pandas("summary"), self.examination.tests
-        table = pd.DataFrame(
+        return pd.DataFrame(
             {
                 "kind": [test.kind for test in tests],
                 "component": pd.array([test.component for test in tests], dtype="Int64"),
                 "columns": [", ".join(self.names[column] for column in test.columns) for test in tests],
                 "size": [test.size for test in tests],
                 "p_value": [test.p_value for test in tests],
+                "p_adjusted": [self.examination.p_adjusted(test) for test in tests],
             }
         )
-        table["p_adjusted"] = np.minimum(table["p_value"] * len(tests), 1.0)
-        return table
 
     def _parts(self):
         """Headings and lines below the verdict: list of pairs (str, list of str)."""
         found, n_more = self._in_words(), len(self._in_words()) - _MOST_LINES
         departures = found[:_MOST_LINES] + [f"... and {n_more} more: summary()"] * (n_more > 0)
         better = [own.sentence for own in self.remedies if own.is_better]
-        others = [own.advice for own in self.remedies if not own.is_better and own.is_model]
+        others = [
+            "other starts" if own.kind == "start" else own.advice
+            for own in self.remedies
+            if not own.is_better and own.is_model
+        ]
         remedies = better[:_MOST_LINES] + [f"No better: {'; '.join(others[:_MOST_LINES])}."] * bool(others)
-        of_rows = f"{self.n_rows} rows"
-        if self.n_rows < self.n_given:
-            of_rows += f" of {self.n_given:.10g}, a sample"
-        tests = [f"{len(self.examination.tests)} tests of {of_rows}, p = {self.p_value:.2g} together."]
+        if any(own.is_model and own.kind != "start" and own.gain >= LEAST_GAIN for own in self.remedies):
+            remedies.append("To find these fits, use n_init=12 or more.")
+        of_rows = f" of {self.n_given:.10g}" * (self.n_rows < self.n_given)
+        n_tests = len(self.examination.tests)
+        tests = [f"{n_tests} tests of {self.n_rows}{of_rows} rows, p = {self.p_value:.2g} together."]
         parts = [
             ("Seen besides" if self.fits else "Departures", departures),
             ("Other models", remedies),

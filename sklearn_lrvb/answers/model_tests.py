@@ -30,9 +30,9 @@ from sklearn_lrvb.sampling.sampler import PosteriorSampler
 
 N_DRAWS = 20
 _COPIES = 4  # Of the fit, in place of draws: labels alone differ between them.
-_MOST_UNKNOWNS = 3000  # Of a posterior that is drawn from: of more, a draw takes longer than the fit.
+MOST_UNKNOWNS = 3000  # Of a posterior with draws, or an evidence: for more, they take longer than the fit.
 LEVEL = 0.05  # Of all tests together.
-# Between which numbers a size is not gross, by the kind of test.
+# A size outside is gross: large enough to be told without being asked for. By the kind of test.
 _GROSS = {
     "skewness": (-1.0, 1.0),
     "tails": (1.7, 6.0),
@@ -51,13 +51,13 @@ class ModelTest:
     ----------
     kind : {'skewness', 'tails', 'variance', 'distances', 'outliers', 'dependence'}
     component : int or None
-        The component whose rows are tested; None for all rows. Dependence is tested over all components
-        together, and then it is the one where it is strongest, and of which `size` is.
+        The component whose rows are tested; None for all rows. A test of dependence is of all components
+        together: `component` is the one where dependence is surest, and `size` is measured there.
     columns : tuple of int, one column, two, or none
     size : float
-        What was found. Skewness, 0 if the model holds; kurtosis, 3; variance over that of the model, 1;
-        variance of the normal scores of squared distances, 1; number of rows that are too far out, 0;
-        correlation less that of the model, or Cramer's V of categories, 0.
+        What was found. Of the normal scores of the column: skewness, 0 if the model holds; kurtosis, 3;
+        variance, 1. Variance of the normal scores of squared distances, 1. Number of rows that are too far
+        out, 0. Correlation less that of the model, or Cramer's V of categories, 0.
     p_value : float, as if it was the only test
     """
 
@@ -69,7 +69,7 @@ class ModelTest:
 
     @property
     def is_gross(self):
-        """Whether the size is large; outliers alone never are."""
+        """Whether the size is large; that of outliers never is."""
         lower, upper = _GROSS[self.kind]
         return not lower < self.size < upper
 
@@ -81,14 +81,18 @@ class ModelTest:
         return {
             "skewness": f"Column {which} is skew{where} (skewness {self.size:+.1f}, 0 if the model holds).",
             "tails": f"Column {which} has {tails} tails{where} (kurtosis {size}, 3 if the model holds).",
-            "variance": f"Column {which} varies {size} times as much{where} as the model says.",
+            "variance": (
+                f"Column {which} varies {'more' if self.size > 1 else 'less'}{where} than the model says "
+                f"(variance of scores {size}, 1 if the model holds)."
+            ),
             "distances": (
                 f"Distances from the centre of component {self.component} vary more than the model says "
                 f"(variance of scores {size}, 1 if the model holds)."
             ),
             "outliers": f"Rows that are too far from their component: {self.size:.0f}.",
             "dependence": (
-                f"Columns {which} depend on each other{where} otherwise than the model says (by {size})."
+                f"Columns {which} depend on each other{where} otherwise than the model says (strength "
+                f"{size}, 0 if the model holds)."
             ),
         }[self.kind]
 
@@ -116,15 +120,30 @@ class Examination:
     is_normal: np.ndarray
     repeated: list
 
+    def p_adjusted(self, test):
+        """The p-value of one of the tests, as the first of all of them (Bonferroni): float."""
+        return min(1.0, test.p_value * len(self.tests))
+
     @property
     def p_value(self):
-        """That of all tests together (Bonferroni): float, 1 without a test."""
-        return min(1.0, self.tests[0].p_value * len(self.tests)) if self.tests else 1.0
+        """That of all tests together: float, 1 without a test."""
+        return self.p_adjusted(self.tests[0]) if self.tests else 1.0
 
     @property
     def departures(self):
         """The tests that the model fails: list of ModelTest."""
-        return [test for test in self.tests if test.p_value * len(self.tests) < LEVEL]
+        return [test for test in self.tests if self.p_adjusted(test) < LEVEL]
+
+    def by_column(self, kind, is_meant):
+        """The surest departure of a kind by column, the surest first: dict of int to ModelTest.
+
+        `is_meant` says of a test whether it counts.
+        """
+        found = {}
+        for test in self.departures:
+            if test.kind == kind and is_meant(test):
+                found.setdefault(test.columns[0], test)
+        return found
 
     @property
     def gross(self):
@@ -135,7 +154,7 @@ class Examination:
 def drawn_parameters(uncertainty, training_rows, n_draws, random_state):
     """Draws of the posterior by linear response, or copies of the fit where there are none: DrawnParameters.
 
-    Under the fit itself, p-values are rather too large.
+    Copies of the fit in place of draws make p-values too large.
 
     Parameters
     ----------
@@ -145,18 +164,18 @@ def drawn_parameters(uncertainty, training_rows, n_draws, random_state):
     random_state : numpy.random.RandomState
     """
     fitted, posterior = uncertainty.fitted, uncertainty.fitted.posterior
-    if n_draws > 1 and posterior.n_coefficients <= _MOST_UNKNOWNS:
+    if n_draws > 1 and posterior.n_coefficients <= MOST_UNKNOWNS:
         try:
             return PosteriorSampler(uncertainty, training_rows).draws(n_draws, random_state)
         except (IndefiniteInformationError, MemoryError):
-            pass  # The fit is no strict optimum.
+            pass  # The fit is no strict optimum, or the matrix does not fit in memory.
     parameters = posterior.model.parameters
     n_copies = min(n_draws, _COPIES)
     draws = parameters.draws_at(posterior, posterior)[np.zeros(n_copies, dtype=np.intp)]
     return parameters(posterior, fitted.origin, draws)
 
 
-def examined(parameters, rows, groups=None, random_state=None):
+def examined(parameters, rows, groups, random_state):
     """All tests under some draws: Examination.
 
     Parameters
@@ -186,7 +205,8 @@ def examined(parameters, rows, groups=None, random_state=None):
         replace(test, size=float(len(outlying))) if test.kind == "outliers" else test
         for test in sorted(tests, key=lambda test: test.p_value)
     ]
-    repeated = repeated_values(rows.X, labels[0], scorer.is_normal, parameters.posterior.n_components)
+    own = rows.X[chosen[0]], labels[0, chosen[0]]
+    repeated = repeated_values(*own, scorer.is_normal, parameters.posterior.n_components)
     return Examination(tests, outlying, chosen[0], labels[0], made[0].scores, scorer.is_normal, repeated)
 
 
@@ -246,7 +266,7 @@ class _DrawTests:
 
 
 def _shape(scores, n_categories):
-    """z of skewness, kurtosis and variance of columns, NaN without a test, and these: two of (3, P)."""
+    """z of skewness, kurtosis and variance of columns, NaN if not tested, and their sizes: two of (3, P)."""
     n, variance, skewness, kurtosis = moments_of_columns(scores)
     z = np.stack([z_of_skewness(skewness, n), z_of_kurtosis(kurtosis, n), z_of_variance(variance, n)])
     z[:, (n < LEAST_ROWS) | (n_categories > 0)] = np.nan

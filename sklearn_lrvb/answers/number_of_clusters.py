@@ -161,7 +161,8 @@ class NumberOfClusters:
         if len(self.n_components) > 1:
             said = [self._answer(), self._clusters_with_rows(), self._doubt(), self._nearest_prior()]
             said.append(self._under_another_prior())
-        said += [self._range(), self._troubles(), *self.estimators_[self.best]._column_notes, self.departure]
+        of_columns = [note.text for note in self.estimators_[self.best]._column_notes]
+        said += [self._range(), self._troubles(), *of_columns, self.departure]
         return " ".join(filter(None, said))
 
     @property

@@ -12,9 +12,11 @@ from sklearn_lrvb.answers.normal_scores import LEAST_ROWS
 
 # A column has few values if there are so many at most, and each has so many rows on average.
 MOST_VALUES, _ROWS_OF_A_VALUE = 10, 10
-# A value is a spike in a component if nine tenths of its rows have it, or half of them and the next value is
-# near, less than a third of a standard deviation away: more than rounding leaves.
-_NEARLY_ALL, _SHARE_IN_COMPONENT, _NEAR = 0.9, 0.5, 1 / 3
+# A value is a spike in a component if nine tenths of its rows have it, or half of them and the other rows
+# look continuous: there are five at least, and their effective number of values is seven, or seven tenths of
+# their own number. Where rounding puts half of the rows on one value, the others have fewer values.
+_NEARLY_ALL, _SHARE_IN_COMPONENT = 0.9, 0.5
+_OTHER_ROWS, _OTHER_VALUES, _OTHERS_DIFFER = 5, 7, 0.7
 # It is a spike in a column if a tenth of the rows have it, and three times as many as have any of the four
 # next values on either side.
 _SHARE_IN_COLUMN, _TIMES_NEIGHBOURS, _NEIGHBOURS = 0.1, 3.0, 4
@@ -34,7 +36,7 @@ class RepeatedValue:
     component : int or None, that which has the spike or the coarse grid; None for all rows
     column : int
     value : float, the most frequent one
-    share : float, of the component's rows, or of all, that have it
+    share : float, of the component's rows, or of all, that have it, in the first draw of the labels
     n_values : int, different values of the column
     """
 
@@ -95,20 +97,38 @@ def _in_column(column_values, labels, n_components, column):
     by_component = np.zeros((n_components, n_values))
     is_in = labels[seen] >= 0
     np.add.at(by_component, (labels[seen][is_in], index[is_in]), 1.0)
-    totals = np.maximum(by_component.sum(axis=1), LEAST_ROWS)  # Of small components shares are smaller.
-    shares = by_component / totals[:, None]
-    k, place = np.unravel_index(shares.argmax(), shares.shape)
-    own = values[np.repeat(np.arange(n_values), by_component[k].astype(np.intp))]
-    is_near = np.diff(values)[max(place - 1, 0) : place + 1].min() < _NEAR * own.std()
-    if shares[k, place] >= (_SHARE_IN_COMPONENT if is_near else _NEARLY_ALL):
-        return RepeatedValue("spike", int(k), column, float(values[place]), float(shares[k, place]), n_values)
-    n_effective = 1.0 / np.maximum(np.square(shares).sum(axis=1), 1e-12)
-    is_coarse = (n_effective < _COARSE) & (by_component.sum(axis=1) >= LEAST_ROWS)
-    if is_coarse.any():
-        k = int(np.where(is_coarse, n_effective, np.inf).argmin())
-        place = int(shares[k].argmax())
-        return RepeatedValue("coarse", k, column, float(values[place]), float(shares[k, place]), n_values)
+    in_component = _in_component(by_component, values, column)
+    if in_component is not None:
+        return in_component
     neighbours = counts[max(first - _NEIGHBOURS, 0) : first + _NEIGHBOURS + 1]
     next_count = np.sort(neighbours)[-2]
     is_spike = counts[first] >= max(_SHARE_IN_COLUMN * n_rows, _TIMES_NEIGHBOURS * next_count, LEAST_ROWS)
     return RepeatedValue("spike", *of_all) if is_spike else None
+
+
+def _in_component(by_component, values, column):
+    """A spike in a component, or else a coarse grid: RepeatedValue, or None.
+
+    `by_component` is the number of rows of each component that have each of the values, (K, v).
+    """
+    places, totals = by_component.argmax(axis=1), by_component.sum(axis=1)
+    each = np.arange(len(places)), places
+    largest, others = by_component[each], by_component.copy()
+    others[each] = 0.0
+    n_others = others.sum(axis=1)
+    look_continuous = _effective_number(others) >= np.minimum(_OTHER_VALUES, _OTHERS_DIFFER * n_others)
+    least = np.where(look_continuous & (n_others >= _OTHER_ROWS), _SHARE_IN_COMPONENT, _NEARLY_ALL)
+    # Of 20 rows at least: a few equal rows of a small component are no spike.
+    is_spike = largest >= least * np.maximum(totals, LEAST_ROWS)
+    is_coarse = (_effective_number(by_component) < _COARSE) & (totals >= LEAST_ROWS)
+    shares = largest / np.maximum(totals, 1.0)
+    for kind, is_found in (("spike", is_spike), ("coarse", is_coarse)):
+        if is_found.any():
+            k = int(np.where(is_found, shares, -1.0).argmax())
+            return RepeatedValue(kind, k, column, float(values[places[k]]), float(shares[k]), len(values))
+    return None
+
+
+def _effective_number(counts):
+    """Effective number of values, by the rows that have each (inverse Simpson index): (..., v) -> (...)."""
+    return np.square(counts.sum(axis=-1)) / np.maximum(np.square(counts).sum(axis=-1), 1.0)

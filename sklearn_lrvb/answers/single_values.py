@@ -6,6 +6,7 @@ itself: they are probable, and nothing in the fit says that the density is the w
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,6 +35,13 @@ class SingleValue:
     component: int
     column: int
     value: float
+
+
+class ColumnNote(NamedTuple):
+    """What is doubtful about columns, a sentence, and which they are, by number."""
+
+    text: str
+    columns: tuple[int, ...] = ()
 
 
 def sample_of(rows, n_rows=SAMPLE_ROWS):
@@ -75,7 +83,7 @@ def single_values(sample, posterior, deviations):
 
 
 def note_of_single_values(found, names):
-    """Which components are at single values, and what that means, in sentences: str.
+    """Which components are at single values, and what that means: ColumnNote.
 
     Parameters
     ----------
@@ -86,12 +94,13 @@ def note_of_single_values(found, names):
     for one in found:
         by_column.setdefault(one.column, []).append(f"component {one.component} at {one.value:.6g}")
     listed = [f"{names[column]!r} ({listed_first(own)})" for column, own in by_column.items()]
-    return (
+    text = (
         f"Components have shrunk onto single values of {listed_first(listed)}. A normal density has no limit "
         "there, and such clusters may not be real, however probable they are."
     )
+    return ColumnNote(text, tuple(by_column))
 
 
 def listed_first(things):
-    """The first five of some words, with commas."""
-    return ", ".join(things[:5]) + ", ..." * (len(things) > 5)
+    """The first five of some words, with commas, and how many there are besides."""
+    return ", ".join(things[:5]) + f" and {len(things) - 5} more" * (len(things) > 5)

@@ -185,7 +185,7 @@ class ModelCheckDisplay(ResultDisplay):
                 place.setdefault(own.column, (own.column, own.component, True))
         for test in examination.tests:
             if len(test.columns) == 1:
-                departs = test.p_value * len(examination.tests) < LEVEL
+                departs = examination.p_adjusted(test) < LEVEL
                 place.setdefault(test.columns[0], (test.columns[0], test.component, departs))
         return list(place.values())[:most]
 

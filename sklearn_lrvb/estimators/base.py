@@ -48,6 +48,7 @@ from sklearn_lrvb.answers.partitions import (
     partition_posterior,
 )
 from sklearn_lrvb.answers.row_effects import SingleRows, WholeGroups
+from sklearn_lrvb.answers.single_values import ColumnNote
 from sklearn_lrvb.answers.uncertainty import FitCourse, InformationSource, PosteriorUncertainty, read_only
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.estimators import attributes
@@ -141,7 +142,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
     ----------
     _last_uncertainty : PosteriorUncertainty
         The last fit, and linear response at it.
-    _column_notes : tuple of str
+    _column_notes : tuple of ColumnNote
         What is doubtful about the columns, and what to do: `fit` warns of it, and answers repeat it.
     _fitted_class : type
         That of the mixture in which a fit ends, a `Fitted`.
@@ -174,7 +175,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
     lower_bounds_: list[float]
     n_occupied_: int
     _last_uncertainty: PosteriorUncertainty
-    _column_notes: tuple[str, ...] = ()
+    _column_notes: tuple[ColumnNote, ...] = ()
     _fitted_class: ClassVar[type[Fitted]]
     _kind_of_mixture: ClassVar[type[KindOfMixture]]
     _ways_to_a_fit = "Call fit."
@@ -301,7 +302,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
 
     def _warn_of_columns(self):
         if self._column_notes:
-            warn_caller(" ".join(self._column_notes))
+            warn_caller(" ".join(note.text for note in self._column_notes))
 
     def _given_rows(self, X, sample_weight, fitted):
         """Rows that a user has passed (`rows.given_rows`), measured from the origin of a mixture."""

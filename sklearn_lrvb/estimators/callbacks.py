@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, TypeVar
 
+from sklearn.base import clone
+
 from sklearn_lrvb.rows import Tracked
 
 try:
@@ -303,6 +305,13 @@ def begun_task(estimator: Any, name: str, max_subtasks: int | None, **told: Any)
         return NO_TASK
     context = estimator._init_callback_context(task_name=name, max_subtasks=max_subtasks)
     return Task(context, {"estimator": estimator, **told})
+
+
+def untold_copy(estimator: Any, **params: Any) -> Any:
+    """An unfitted copy with other parameters, whose callbacks are not told of its fit."""
+    copy = clone(estimator).set_params(**params)
+    vars(copy).pop("_skl_callbacks", None)
+    return copy
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 from scipy.special import xlogy
 
-from sklearn_lrvb.answers.single_values import note_of_single_values, sample_of, single_values
+from sklearn_lrvb.answers.single_values import ColumnNote, note_of_single_values, sample_of, single_values
 from sklearn_lrvb.family_mixture.coordinates import values_of
 from sklearn_lrvb.family_mixture.starts import distinct_rows
 from sklearn_lrvb.mixture.e_step import expect
@@ -69,7 +69,7 @@ def _squares(coordinates, places, means, block):
 
 
 def notes_of_columns(rows, posterior, columns):
-    """Which numeric columns have made classes by single values, and what to do about it: tuple of sentences.
+    """Which numeric columns have made classes by single values, and what to do about it: tuple of ColumnNote.
 
     Parameters
     ----------
@@ -87,12 +87,12 @@ def notes_of_columns(rows, posterior, columns):
     if not found:
         return ()
     name = columns.names[found[0].column]
-    return (
-        note_of_single_values(found, columns.names),
+    advice = (
         f"Say what such columns are: columns={{{name!r}: 'categorical'}} for answers and codes, 'count' for "
         "numbers of things, 'ignore' to leave them out. An amount that is often zero is better as "
-        "two columns: whether it is zero, and the amount, missing where it is zero.",
+        "two columns: whether it is zero, and the amount, missing where it is zero."
     )
+    return note_of_single_values(found, columns.names), ColumnNote(advice)
 
 
 def known_of_classes(coordinates, block):

@@ -1,18 +1,19 @@
 """Whether a mixture fits its rows: what `model_check` does, and the line below tables."""
 
+import warnings
+
 import numpy as np
 
-from sklearn_lrvb.answers.model_check import ModelCheck
+from sklearn_lrvb.answers.model_check import SURE, ModelCheck
 from sklearn_lrvb.answers.model_tests import N_DRAWS, drawn_parameters, examined
 from sklearn_lrvb.estimators.remedies import remedies
 from sklearn_lrvb.rows import row_groups
 from sklearn_lrvb.rows.array_rows import rows_of_array
 
-_MOST_ROWS, _LEAST_SAMPLE = 5000, 1000  # That are examined; of wide tables as few as the second.
+_MOST_ROWS, _LEAST_SAMPLE = 5000, 1000  # That are examined: at most, and of wide tables at least.
 _MOST_NUMBERS = 5e6  # Values times components, of which scores are computed at a time.
 _ROWS_OF_LINE = 2048  # Rows that are examined for the line below tables.
 _SKEW_INSIDE = 0.15  # Skewness between deciles, from -1 to 1, from which on the line calls a column skew.
-_SURE = 1e-3  # p-value, adjusted for the number of tests, below which that line says something.
 
 
 def checked_model(mixture, given, groups, random_state):
@@ -30,7 +31,7 @@ def checked_model(mixture, given, groups, random_state):
     training_rows = mixture._counted_rows(given, uncertainty.fitted)
     uncertainty.source.check_training_rows(training_rows)
     n_components = uncertainty.fitted.posterior.n_components
-    # A generator of its own, so that all rows of a table have the same draws as a sample of so many.
+    # A generator of its own, so that the draws do not depend on whether rows are sampled.
     of_sample = np.random.RandomState(random_state.randint(2**31))
     index, sample = _examined_rows(counted, n_components, _MOST_ROWS, of_sample)
     codes = None
@@ -47,8 +48,13 @@ def checked_model(mixture, given, groups, random_state):
     are_all = len(index) == counted.total_weight and np.all(np.diff(index) == 1) and examination.chosen.all()
     found = []
     if examination.departures or examination.gross:
-        with mixture._tracked("model_check") as tracked, uncertainty.source.threads():
-            found = remedies(mixture, sample.X, are_all, examination, examine, tracked)
+        with (
+            mixture._tracked("model_check") as tracked,
+            uncertainty.source.threads(),
+            warnings.catch_warnings(action="ignore"),  # Of fits that are not the user's.
+        ):
+            kind = mixture._kind_of_mixture(mixture, counted.ranges())
+            found = remedies(kind, sample.X, are_all, examination, examine, tracked)
     numbers = np.flatnonzero(given.which_count())[index]
     return ModelCheck(
         examination=examination,
@@ -83,13 +89,12 @@ def _departure(mixture, rows):
     examination = examined(
         drawn_parameters(mixture._uncertainty, None, 1, generator), sample, None, generator
     )
-    said = " ".join(mixture._column_notes)
-    is_told = [repr(name) in said for name in names]
-    found = [own for own in examination.gross if not is_told[own.column]]
-    if not found:
-        least = _SURE / max(len(examination.tests), 1)
-        sure = [own for own in examination.tests if own.p_value < least and own.is_gross]
-        found = [own for own in sure if not any(is_told[column] for column in own.columns)]
+    told = {column for note in mixture._column_notes for column in note.columns}
+    found = [own for own in examination.gross if own.column not in told]
+    doubt = mixture._kind_of_mixture.doubt(mixture._uncertainty.fitted, rows.total_weight)
+    if not found and doubt is None:
+        sure = [own for own in examination.departures if examination.p_adjusted(own) < SURE and own.is_gross]
+        found = [own for own in sure if told.isdisjoint(own.columns)]
         found = [own for own in found if own.kind != "skewness" or _is_skew_inside(own, examination)]
     if not found:
         return ""
@@ -109,15 +114,15 @@ def _is_skew_inside(test, examination):
 def _examined_rows(rows, n_components, most, random_state):
     """Some rows, `most` at most, each of which counts once: int array of their numbers, and ArrayRows.
 
-    Of m rows one is taken at random from each of m parts of equal total weight.
+    The total weight is cut into as many equal parts as rows are wanted; of each one is taken at random.
     Weights that are whole numbers say how often a row counts. Of others there are as many rows as the weights
-    are worth: the square of their sum over the sum of their squares.
+    are worth, the square of their sum over the sum of their squares, and no more than their sum.
     """
     most = min(most, max(_LEAST_SAMPLE, int(_MOST_NUMBERS / (rows.n_features * n_components))))
     if rows.is_in_memory and rows.sample_weight is None and rows.n_samples <= most:
         return np.arange(rows.n_samples), rows
     weight, squares, fractions = rows.total(_weight_sums)
-    n_rows = int(min(most, weight if fractions == 0 else weight**2 / squares))
+    n_rows = round(max(1.0, min(most, weight, np.inf if fractions == 0 else weight**2 / squares)))
     return rows.at(weight / n_rows * (np.arange(n_rows) + random_state.random_sample(n_rows)))
 
 

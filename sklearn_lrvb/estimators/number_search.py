@@ -31,14 +31,14 @@ from sklearn_lrvb.answers.number_of_clusters import CRITERIA, PROBABLE, NumberOf
 from sklearn_lrvb.caller_warnings import warn_caller
 from sklearn_lrvb.estimators.arguments import checked_number
 from sklearn_lrvb.estimators.base import BayesianMixture
+from sklearn_lrvb.estimators.callbacks import untold_copy
 from sklearn_lrvb.estimators.model_checking import departure_in_a_line
 from sklearn_lrvb.linear_response import IndefiniteInformationError
 from sklearn_lrvb.linear_response.observed_information import MAX_DENSE_SIZE
 from sklearn_lrvb.mixture.model import occupied
 from sklearn_lrvb.mixture.refit import refitted, with_one_more
-from sklearn_lrvb.mixture.weight_priors import DirichletWeights
 from sklearn_lrvb.rows import is_source, require_table
-from sklearn_lrvb.sampling.labels import log_copies
+from sklearn_lrvb.sampling.labels import log_copies_of
 from sklearn_lrvb.sampling.number_evidence import NumberEvidence
 from sklearn_lrvb.sampling.optimum_evidence import OptimumEvidence, optimum_evidence
 from sklearn_lrvb.sampling.sampler import PosteriorSampler
@@ -352,10 +352,9 @@ class _Comparison:
         """Fit some numbers of components from all starts; yield after each."""
         estimator, options, candidates = self._estimator, self._options, []
         for k in numbers:
-            candidate = clone(estimator).set_params(n_components=k)
-            # Callbacks and readers are told of the fits as a whole; with verbose=2 of their steps as well.
-            vars(candidate).pop("_skl_callbacks", None)
-            candidate.verbose = max((estimator.verbose or 0) - 1, 0)
+            # Readers are told of the fits as a whole; with verbose=2 of their steps as well.
+            verbose = max((estimator.verbose or 0) - 1, 0)
+            candidate = untold_copy(estimator, n_components=k, verbose=verbose)
             candidate.n_init = 1 if k == 1 else max(estimator.n_init, options.n_init)
             if k in self._known:
                 candidate.n_init = max(candidate.n_init - estimator.n_init, 1)
@@ -586,9 +585,7 @@ def _second_order(fit):
         except MemoryError as error:
             fit.notes.append(str(error))
             return np.nan
-    posterior = fit.estimator._fitted.posterior
-    is_dirichlet = isinstance(posterior.prior.weights.of_components, DirichletWeights)
-    return log_evidence + (log_copies(posterior.counts) if is_dirichlet else 0.0)
+    return log_evidence + log_copies_of(fit.estimator._fitted.posterior)
 
 
 def _missed(fits, numbers):

@@ -21,6 +21,7 @@ class Logarithm:
     column : int
     sign : float, 1 or -1
     shift : float
+    distance : float, of the shift from the nearest value; 0 of the column itself
     gain : float, in nats, of normal densities of the logarithm over normal ones of x, in all components
     is_of_centred : bool, whether the column has values below zero, as one that was centred
     """
@@ -28,6 +29,7 @@ class Logarithm:
     column: int
     sign: float
     shift: float = 0.0
+    distance: float = 0.0
     gain: float = 0.0
     is_of_centred: bool = False
 
@@ -37,29 +39,43 @@ class Logarithm:
         return logs, -logs
 
     def in_words(self, name):
-        """What the logarithm is taken of: str."""
-        if self.sign > 0 and self.shift == 0.0:
+        """What the logarithm is taken of: str.
+
+        The shift is rounded away from the values, by 1 % of its distance from the nearest one at most.
+        """
+        if self.distance == 0.0:
             return repr(name)
-        if self.sign > 0:
-            return f"{name!r} {'-' if self.shift > 0 else '+'} {abs(self.shift):.3g}"
-        return f"{-self.shift:.3g} - {name!r}"
+        digits = 2 - int(np.floor(np.log10(self.distance)))
+        shift, n_decimals = np.floor(self.shift * 10.0**digits) / 10.0**digits, max(digits, 0)
+        if self.sign < 0:
+            return f"{0.0 - shift:.{n_decimals}f} - {name!r}"
+        return f"{name!r} {'-' if shift > 0 else '+'} {abs(shift):.{n_decimals}f}"
 
 
-def best_logarithm(column, parts):
-    """The logarithm of a column, from either side, that gains most: Logarithm.
+def plain_logarithm(column, parts):
+    """That of positive values themselves: Logarithm."""
+    return Logarithm(column, 1.0, gain=float(sum(_gains_of_logarithm(own, [0.0])[0] for own in parts)))
+
+
+def best_logarithm(column, parts, ends):
+    """The logarithm of a column from a shifted origin, on either side, that gains most: Logarithm.
 
     Parameters
     ----------
     column : int
     parts : list of arrays, its values in every component, at least three each
+    ends : the smallest and the largest of all its values; each has to have a logarithm
     """
-    joined, found = np.concatenate(parts), []
+    joined = np.concatenate(parts)
     deviation, cost = joined.std(), 0.5 * np.log(len(joined))  # A parameter costs half the log of the rows.
-    for sign in (1.0, -1.0):
-        shifts = (sign * joined).min() - deviation * _SHIFTS
+    smallest, largest = ends
+    found = []
+    for sign, end in ((1.0, smallest), (-1.0, -largest)):
+        shifts = end - deviation * _SHIFTS
         gains = sum(_gains_of_logarithm(sign * own, shifts) for own in parts) - cost
-        best = float(shifts[gains.argmax()]), float(gains.max())
-        found.append(Logarithm(column, sign, *best, is_of_centred=bool(joined.min() < 0.0)))
+        best = int(gains.argmax())
+        place = float(shifts[best]), float(end - shifts[best]), float(gains[best])
+        found.append(Logarithm(column, sign, *place, is_of_centred=bool(smallest < 0.0)))
     return max(found, key=lambda own: own.gain)
 
 
@@ -71,7 +87,7 @@ def _gains_of_logarithm(values, shifts):
 
 def gain_of_log_normal(values):
     """Log likelihood of a shifted log-normal density over a normal one, less that of a parameter: float."""
-    return max(best_logarithm(0, [values]).gain, 0.0)
+    return max(best_logarithm(0, [values], (values.min(), values.max())).gain, 0.0)
 
 
 def gain_of_negative_binomial(counts):

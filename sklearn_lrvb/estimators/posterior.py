@@ -192,7 +192,8 @@ class Posterior:
         sds = np.concatenate([margins.deviation for margins, _ in reported])
         summary.attrs["prior"] = prior_reading(uncertainty, feature_names, list(tables), sds)
         rows = self._answer.rows or uncertainty.source.training_rows()
-        notes = [*self._mixture._column_notes, departure_in_a_line(self._mixture, rows)]
+        notes = [note.text for note in self._mixture._column_notes]
+        notes.append(departure_in_a_line(self._mixture, rows))
         summary.attrs["columns"] = " ".join(filter(None, notes))
         return summary
 

@@ -18,10 +18,7 @@ class ClassRowScores:
     n_categories : int array (P,), of every column; zero of numbers
     is_normal : bool (P,), which columns have a normal density in a class
     has_free_variances : bool (P,), the same: counts and durations have one parameter
-    has_free_correlations : False
     """
-
-    has_free_correlations = False
 
     def __init__(self, parameters, rows):
         self._X, self._shares, self._values = rows.X, parameters.weights, parameters.values()

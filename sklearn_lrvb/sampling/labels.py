@@ -117,6 +117,12 @@ def log_copies(counts):
     return float(gammaln(len(counts) + 1) - gammaln(np.sum(~occupied(counts)) + 1))
 
 
+def log_copies_of(posterior):
+    """The same of an optimum; 0 if the prior of the weights depends on the order of the components: float."""
+    is_dirichlet = isinstance(posterior.prior.weights.of_components, DirichletWeights)
+    return log_copies(posterior.counts) if is_dirichlet else 0.0
+
+
 def are_in_order(parameters):
     """Which draws are closest to the fit with their components in its own order: bool (n,)."""
     is_occupied = occupied(parameters.posterior.counts)

@@ -11,6 +11,7 @@ from incomplete_rows import incomplete
 from scipy.special import ndtr
 from scipy.stats import chi2, chi2_contingency, f_oneway, kurtosistest, skewtest
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_lrvb import LRVBGaussianMixture, LRVBLatentClassMixture, number_of_clusters
 
@@ -193,7 +194,7 @@ def test_names_and_containers_do_not_matter():
         same = LRVBGaussianMixture(n_components=3, random_state=0, init_params="random_from_data").fit(X)
         found, wanted = fit.model_check(rows), same.model_check(X)
         np.testing.assert_allclose(p_values_of(found), p_values_of(wanted), rtol=1e-4)
-        assert "5000 rows of 6000, a sample" in repr(found)
+        assert "5000 of 6000 rows" in repr(found)
 
 
 @pytest.mark.slow
@@ -211,8 +212,22 @@ def test_whole_weights_are_repeated_rows_and_weights_of_zero_none():
 def test_other_weights_are_worth_fewer_rows():
     X, _ = clusters(300)
     weights = np.random.default_rng(0).random(300)
-    check = checked(X, 3, weights)
-    assert check.n_rows == int(weights.sum() ** 2 / np.square(weights).sum())
+    assert checked(X, 3, weights).n_rows == round(weights.sum())  # What the fit takes them for.
+    check = checked(X, 3, 4.0 * weights)
+    assert check.n_rows == round(weights.sum() ** 2 / np.square(weights).sum())
+
+
+def test_values_are_repeated_if_groups_share_them():
+    rng = np.random.default_rng(0)
+    site = np.repeat(np.arange(20), 50)
+    X = pd.DataFrame({"a": rng.normal(size=1000), "level": rng.normal(size=1000).round(1)})
+    X["level"] = X.groupby(site)["level"].transform("first")
+    X["rare"] = (rng.random(1000) < 0.02).astype(float)
+    with pytest.warns(UserWarning, match="values"):
+        fit = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
+    for seed in range(5):  # Nearly all groups have the same value of "rare".
+        check = fit.model_check(X, groups=site, random_state=seed)
+        assert not any(own.kind == "few values" and own.column == 1 for own in check.repeated)
 
 
 def test_groups_count_as_one_row():
@@ -325,7 +340,7 @@ def test_columns_of_few_values_are_named():
     with pytest.warns(UserWarning, match="single values of 'smoker'"):
         fit = LRVBGaussianMixture(n_components=3, random_state=0).fit(X)
     check = fit.model_check(X)
-    assert check.verdict.startswith("The model does not fit. Column 'smoker' has few values")
+    assert check.verdict.startswith("The model does not fit. Column 'smoker' has 2 values")
     assert {remedy.kind for remedy in check.remedies} == {"few values"}
     assert any("'smoker' as 'categorical'" in remedy.advice for remedy in check.remedies)
 
@@ -351,6 +366,25 @@ def test_rounding_is_no_departure():
     assert not any(own.is_gross for own in coarse.repeated)
     setosa = checked(load_iris().data, 3).repeated  # Of 50 widths in tenths of a centimetre 29 are 0.2.
     assert [(own.kind, own.column) for own in setosa] == [("coarse", 3)]
+
+
+def test_a_few_zeros_among_continuous_values_are_a_spike_and_no_grid():
+    X = one(600) + 5.0
+    X[:48, 0] = 0.0
+    with pytest.warns(UserWarning, match="single values"):
+        repeated = checked(X, 2).repeated
+    assert [(own.kind, own.column, own.value) for own in repeated] == [("spike", 0, 0.0)]
+
+
+@pytest.mark.filterwarnings("ignore:Components have shrunk")
+@pytest.mark.parametrize("others", [[], [39.0, 41.0], [39.0, 41.0, 39.0, 40.0]])
+def test_a_few_equal_rows_are_no_spike(others):
+    values = [40.0] * 10 + others
+    X = np.concatenate([one(300), [40.0, 5.0] + one(len(values))])
+    X[300:, 0] = values
+    check = checked(X, 2)
+    assert (check.examination.labels[300:] == 1).all()
+    assert not any(own.kind == "spike" for own in check.repeated)
 
 
 def test_outlying_rows_have_their_numbers():
@@ -408,6 +442,44 @@ def test_gains_are_differences_of_log_evidences():
     assert np.isclose(gain_of(check, "tails='student'"), student - own, atol=0.01)
 
 
+@pytest.mark.parametrize("weights", ["dirichlet_process", "dirichlet_distribution"])
+def test_models_without_evidence_are_compared_by_their_bounds(weights, monkeypatch):
+    X, _ = clusters(300)
+    prior = {"weight_concentration_prior_type": weights, "random_state": 0}
+    own, other = (LRVBGaussianMixture(n_components=k, **prior).fit(X) for k in (2, 3))
+    sizes = [fit._uncertainty.fitted.posterior.n_coefficients for fit in (own, other)]
+    expected = other.lower_bound_ - own.lower_bound_, other.log_evidence_ - own.log_evidence_
+    gains = [gain_of(own.model_check(X), "n_components=3")]
+    monkeypatch.setattr("sklearn_lrvb.estimators.remedies.MOST_UNKNOWNS", sizes[0])
+    gains.insert(0, gain_of(own.model_check(X), "n_components=3"))
+    np.testing.assert_allclose(gains, expected, atol=0.01)  # P(2) is 3 P(3), and there are 3 orders for each.
+
+
+def logs_of(remedy, X):
+    return eval(remedy.formulas[0].replace("'x0'", "X[:, 0]"), {"log": np.log, "X": X})
+
+
+def test_a_logarithm_has_a_value_for_every_row():
+    rng = np.random.default_rng(1)
+    for sign, offset in ((1.0, 1000.0), (1.0, -7.0), (1.0, 5e9 + 0.9), (-1.0, 1013.0)):
+        X = one(400)
+        X[:, 0] = offset + sign * rng.lognormal(size=400)
+        (remedy,) = [own for own in checked(X).remedies if own.kind == "skewness"]
+        assert remedy.is_model and remedy.gain > 100
+        assert remedy.formulas[0][4:-1] in remedy.advice
+        logs = logs_of(remedy, X)
+        gain = log_evidence(np.column_stack([logs, X[:, 1]])) - logs.sum() - log_evidence(X)
+        gain -= 0.5 * np.log(400)  # The origin is a parameter.
+        assert np.isclose(gain, remedy.gain, atol=1.0)  # The origin is rounded.
+    X[:6, 0] = [1043.0, 1048.0, 1054.0, 1057.0, 1059.0, 1065.0]  # Noise needs logarithms, too.
+    for remedy in checked(X, noise=True).remedies:
+        assert remedy.kind != "skewness" or not remedy.is_model or remedy.gain < 50
+    X = np.column_stack([rng.lognormal(size=12_000), rng.normal(size=12_000)])
+    X[17, 0] = -0.5  # Not in the sample, perhaps.
+    remedies = [own for own in checked(X).remedies if own.kind == "skewness" and own.is_model]
+    assert remedies and np.isfinite(logs_of(remedies[0], X)).all()
+
+
 def test_a_column_of_few_values_is_compared_by_uniform_noise():
     rng = np.random.default_rng(0)
     X = (rng.random((300, 1)) < 0.3) * 2.0
@@ -418,11 +490,51 @@ def test_a_column_of_few_values_is_compared_by_uniform_noise():
     assert np.isclose(gain, classes.log_evidence_ - of_values, atol=10.0)
 
 
+def test_few_values_gain_the_same_whatever_the_prior_of_the_weights():
+    X, labels = clusters(400)
+    X = np.column_stack([X, np.random.default_rng(0).random(400) < 0.2 + 0.3 * labels])
+    gains = []
+    for weights in ("dirichlet_process", "dirichlet_distribution"):
+        with pytest.warns(UserWarning, match="values"):
+            check = checked(X, 3, weight_concentration_prior_type=weights)
+        gains.append(gain_of(check, "as 'categorical'"))
+    assert np.isclose(*gains, atol=0.5)
+
+
 def test_a_flat_prior_has_no_evidence_and_gives_way_to_a_learned_one():
     X = np.random.default_rng(0).multivariate_normal([0, 0], CORRELATED, 300)
     check = checked(X, covariance_type="diag", prior="flat")
     expected = log_evidence(X, covariance_type="full") - log_evidence(X, covariance_type="diag")
     assert np.isclose(gain_of(check, "covariance_type='full'"), expected, atol=1e-3)
+
+
+def test_matrices_of_fewer_rows_than_columns_are_not_compared_by_evidences():
+    X = np.random.default_rng(0).normal(size=(40, 60)) ** 3
+    with pytest.warns(UserWarning, match="rows on average"):
+        check = checked(X)
+    assert "has 40 rows on average" in check.verdict
+    assert "Use covariance_type='diag', or fewer columns" in check.verdict
+    assert np.isnan([own.gain for own in check.remedies]).all()
+    X = np.random.default_rng(0).normal(size=(1000, 12)) ** 3
+    check = checked(X, check={"groups": np.arange(1000) // 100})  # Ten groups are too few.
+    assert check.remedies == () and "rows on average" not in check.verdict
+
+
+@pytest.mark.parametrize("moves", ["search", "merge", None])
+def test_a_search_does_not_hide_other_models(moves):
+    X = of_student(np.random.default_rng(0), 600)
+    expected, found = (checked(X, 2, moves=own) for own in ("auto", moves))
+    gain = gain_of(found, "student")
+    assert gain > 30 and np.isclose(gain, gain_of(expected, "student"), atol=0.1)
+
+
+def test_a_fit_that_did_not_converge_is_told_first():
+    X, _ = clusters(300)
+    start = {"init_params": np.random.default_rng(0).dirichlet(np.ones(3), 300), "max_iter": 1, "moves": None}
+    with pytest.warns(ConvergenceWarning):
+        check = checked(X, 3, **start)
+    assert "The fit did not converge, and there is a better one." in check.verdict
+    assert check.remedies[0].advice == "fit with n_init=12 and max_iter=500"
 
 
 def test_nothing_is_fitted_where_the_model_fits():
@@ -463,6 +575,11 @@ def test_what_a_warning_has_said_is_not_said_again():
     with pytest.warns(UserWarning, match="two values|single values"):
         fit = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
     assert "does not fit" not in fit.posterior(method="lrvb").summary().attrs["columns"]
+    # Another column, whose name is a word of the warning.
+    X = pd.DataFrame({"kind": np.arange(400) % 2, "categorical": np.exp(3.0 * one(400)[:, 0])})
+    with pytest.warns(UserWarning, match="'kind': 'categorical'"):
+        fit = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
+    assert "'categorical' is skew" in fit.posterior(method="lrvb").summary().attrs["columns"]
 
 
 def test_bad_input_is_refused():

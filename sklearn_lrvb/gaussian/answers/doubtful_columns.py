@@ -13,6 +13,7 @@ from scipy.linalg import lapack, solve_triangular
 from sklearn_lrvb.answers.single_values import (
     LEAST_ROWS_OF_TABLE,
     SAMPLE_ROWS,
+    ColumnNote,
     listed_first,
     note_of_single_values,
     sample_of,
@@ -38,7 +39,7 @@ _MOST_COLUMNS = 500
 
 
 def notes_of_columns(rows, fitted, names):
-    """What is doubtful about the columns of a fit, and what to do about it: tuple of sentences.
+    """What is doubtful about the columns of a fit, and what to do about it: tuple of ColumnNote.
 
     Parameters
     ----------
@@ -52,37 +53,44 @@ def notes_of_columns(rows, fitted, names):
     if fitted.structure.is_matrix or rows.n_features <= _MOST_COLUMNS:
         dependent = _dependent_columns(rows, sample, constant)
     if len(constant):
-        notes.append(
+        text = (
             f"Columns of X with one value: {_named(constant, names)}. They tell no clusters apart, and make "
             "the lower bound depend on reg_covar: drop them."
         )
+        notes.append(ColumnNote(text, tuple(constant)))
     if dependent:
         told = [f"{names[column]!r} (of {_named(others, names)})" for column, others in dependent]
-        notes.append(
+        text = (
             f"Columns of X that are linear functions of others: {listed_first(told)}. They say what "
             "the others say: what is seen in both counts twice, or depends on reg_covar. Drop them."
         )
-    return (*notes, *_notes_of_few_rows(rows, fitted), *_notes_of_few_values(rows, sample, fitted, names))
+        notes.append(ColumnNote(text, tuple(column for column, _ in dependent)))
+    doubt = doubt_of_matrices(fitted, rows.total_weight)
+    if doubt is not None:
+        notes.append(ColumnNote(f"{doubt[0]} {doubt[1]}."))
+    return (*notes, *_notes_of_few_values(rows, sample, fitted, names))
 
 
-def _notes_of_few_rows(rows, fitted):
-    """What is said of covariance matrices with fewer rows than columns: list of sentences."""
-    structure, n_matrices = fitted.structure, 1
-    if structure.has_own_precisions:
-        n_matrices = max(1, np.count_nonzero(occupied(fitted.posterior.counts)))
-    n_rows = rows.total_weight / n_matrices
-    if fitted.posterior.prior.flat or not structure.is_matrix or n_rows >= rows.n_features:
-        return []
-    others = "covariance_type='diag'" if structure.shares_precision else "covariance_type='tied' or 'diag'"
-    return [
-        f"A covariance matrix of {rows.n_features} columns has {n_rows:.0f} rows on average: it is mostly "
-        f"what the prior says, and clusters may be joined or split. (a) Use {others}. (b) Use fewer columns, "
-        "for example by PCA in a pipeline."
-    ]
+def doubt_of_matrices(fitted, n_rows):
+    """What is wrong if covariance matrices have fewer rows than columns, and what helps: two str, or None.
+
+    They are of the components of a fit, and of so many rows.
+    """
+    structure, counts = fitted.structure, fitted.posterior.counts
+    n_matrices = max(1, np.count_nonzero(occupied(counts))) if structure.has_own_precisions else 1
+    of_each = n_rows / n_matrices
+    if fitted.posterior.prior.flat or not structure.is_matrix or of_each >= structure.n_features:
+        return None
+    others = "'tied' or 'diag'" if n_rows >= structure.n_features else "'diag'"
+    return (
+        f"A covariance matrix of {structure.n_features} columns has {of_each:.0f} rows on average: it is "
+        "mostly what the prior says, and clusters may be joined or split.",
+        f"Use covariance_type={others}, or fewer columns, for example by PCA in a pipeline",
+    )
 
 
 def _notes_of_few_values(rows, sample, fitted, names):
-    """What is said of columns onto whose values components have shrunk, or can shrink: list of sentences."""
+    """What is said of columns onto whose values components have shrunk, or can shrink: list of ColumnNote."""
     posterior, structure = fitted.posterior, fitted.structure
     covariances = fitted.arrays.get("scales_", fitted.arrays.get("covariances_"))
     variances = structure.layout.per_component(structure.diagonal(structure.by_group(covariances)))
@@ -98,16 +106,17 @@ def _notes_of_few_values(rows, sample, fitted, names):
     if found:
         notes.append(note_of_single_values(found, names))
     if of_two_values:
-        notes.append(
+        text = (
             f"Columns of X with two values: {_named(of_two_values, names)}. Components can shrink onto one "
             "of the two values, and be taken for clusters that are not there."
         )
+        notes.append(ColumnNote(text, tuple(of_two_values)))
     first = found[0].column if found else of_two_values[0]
-    return [
-        *notes,
+    advice = (
         "(a) Leave columns of few values out. (b) Use LRVBLatentClassMixture, where they may be categories: "
-        f"columns={{{names[first]!r}: 'categorical'}}.",
-    ]
+        f"columns={{{names[first]!r}: 'categorical'}}."
+    )
+    return [*notes, ColumnNote(advice)]
 
 
 def _named(columns, names):

@@ -23,7 +23,6 @@ class NormalRowScores:
     n_categories : int array (P,), zero: all columns are numbers
     is_normal : bool (P,), true
     has_free_variances : bool (P,), whether every component has a variance of its own in a column
-    has_free_correlations : bool, whether every component has correlations of its own
     """
 
     def __init__(self, parameters, rows):
@@ -36,7 +35,7 @@ class NormalRowScores:
         is_own = structure.has_own_precisions or structure.n_components == 1
         is_by_column = structure.diagonal(structure.identity).size == rows.n_features
         self.has_free_variances = np.full(rows.n_features, is_own and is_by_column)
-        self.has_free_correlations = is_own and (structure.is_matrix or rows.n_features == 1)
+        self._has_free_correlations = is_own and (structure.is_matrix or rows.n_features == 1)
 
     def at(self, draw, labels, generator):
         """Scores under one of the draws, given labels of the rows, int array (n,): RowScores."""
@@ -99,7 +98,7 @@ class NormalRowScores:
 
     def _correlations(self, scales, deviations):
         """What the model says of correlations within components: (P, P), or None where they are free."""
-        if self.has_free_correlations:
+        if self._has_free_correlations:
             return None
         if not self._structure.is_matrix:
             return np.eye(self._X.shape[1])
