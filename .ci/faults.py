@@ -261,6 +261,29 @@ answers/model_tests.py : estimators/test_model_check.py
 answers/repeated_values.py : estimators/test_model_check.py
   is_spike = largest >= least * np.maximum(totals, LEAST_ROWS) => is_spike = largest >= least * totals
   np.where(look_continuous & (n_others >= _OTHER_ROWS), => np.where(look_continuous,
+cluster_regression/designs.py : cluster_regression
+  change[0, place] = -column.centre / column.scale => change[0, place] = 0.0
+  is_number = self.references[covariate] is None => is_number = False
+cluster_regression/outcomes.py : cluster_regression
+  np.stack([residual * precision, square - 1.0], axis=1) => np.stack([residual * precision, square], axis=1)
+  slopes[:, 1 + places, places] += shares[:, 1:] => slopes[:, 1 + places, places] += 0.0
+cluster_regression/structural_model.py : cluster_regression
+  score = r[1:K] - r[:K].sum(axis=0) * self.shares[1:] => score = r[1:K] - self.shares[1:]
+  observed[own, own] -= r[1:K] => observed[own, own] -= 0.0
+  observed[place, :J] -= score[:, None] * d => observed[place, :J] -= 0.0
+  slopes = moments * _SD_OF_DIFFERENCES**-2.0 => slopes = 0.0 * moments
+cluster_regression/estimation.py : cluster_regression
+  out += (used[:, None] * self => out += (self
+  return self.posterior.log_weight_covariance => return 0.0 * self.posterior.log_weight_covariance
+  return inverse + inverse @ (0.5 * (of_score + of_score.T)) @ inverse => return inverse
+  (groups.factors()[groups.strata, None] * centred).T @ centred => centred.T @ centred
+cluster_regression/quantities.py : cluster_regression
+  changes[np.arange(1, K), np.arange(K - 1)] += shares[1:] => changes[np.arange(1, K), np.arange(K - 1)] += 0.0
+  half / (value * rest) => half
+cluster_regression/direct_effects.py : cluster_regression
+  influence = phi + through_steps => influence = through_steps
+cluster_regression/results.py : cluster_regression
+  if p * len(tests) < LEVEL => if p < LEVEL
 estimators/other_densities.py : estimators/test_model_check.py
   smallest, largest = ends => smallest, largest = joined.min(), joined.max()
   / 10.0**digits, max(digits, 0) => / 10.0**digits, 0

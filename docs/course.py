@@ -12,6 +12,7 @@ GROUPS = {
         "plot_leave_one_out.py",
         "plot_model_check.py",
     ),
+    "What explains the clusters": ("plot_what_explains.py",),
     "Which rows matter": (
         "plot_outliers.py",
         "plot_influence_landscape.py",

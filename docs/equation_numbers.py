@@ -15,6 +15,7 @@ PAGE_LETTERS = {
     "theory/exact_posterior": "P",
     "theory/partitions": "PA",
     "theory/model_check": "MK",
+    "theory/cluster_regression": "CR",
     "theory/missing_values": "V",
     "theory/outliers_and_heavy_tails": "O",
     "theory/latent_classes": "LC",

@@ -44,6 +44,10 @@ QUESTIONS = {
             "partition_posterior predict predict_proba",
             "which_clusters",
         ),
+        "What explains the clusters?": (
+            "covariate_effects outcome_differences deciding_rows",
+            "what_explains_the_clusters",
+        ),
         "Outliers and heavy tails": (
             "noise_weight_std_ tails_std_ scales_std_ predict predict_proba",
             "outliers_and_heavy_tails",
@@ -74,6 +78,10 @@ QUESTIONS = {
             "partition_posterior log_evidence_",
             "mixed_tables",
         ),
+        "What explains the classes?": (
+            "covariate_effects outcome_differences deciding_rows",
+            "what_explains_the_clusters",
+        ),
         "What other programs report": ("aic bic relative_entropy", "from_polca_or_stepmix"),
     },
     "MeanFieldPosterior": {
@@ -100,6 +108,7 @@ ROOMS = (
     "sklearn_lrvb.answers.deciding_rows",
     "sklearn_lrvb.answers.number_of_clusters",
     "sklearn_lrvb.answers.partitions",
+    "sklearn_lrvb.cluster_regression.results",
 )
 # The classes of rooms that list no public names of their own.
 RESULTS = [
@@ -109,6 +118,8 @@ RESULTS = [
     "DecidingRows",
     "NumberOfClusters",
     "PartitionPosterior",
+    "CovariateEffects",
+    "OutcomeDifferences",
 ]
 
 

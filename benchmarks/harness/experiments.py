@@ -13,7 +13,7 @@ PAGES = {
         "Accuracy",
         "coverage trust exactness corrected_coverage default_coverage grouped_coverage missing_values "
         "missing_exactness imputation leave_one_out several_starts priors embeddings number_of_clusters "
-        "surplus outliers heavy_tails model_check peers latent_classes",
+        "surplus outliers heavy_tails model_check cluster_regression peers latent_classes",
     ),
     "paper": (
         "The paper's experiments",

@@ -7,6 +7,7 @@ makes it the influence of rows), and in the lower bound, whose derivatives are t
 """
 
 import copy
+import functools
 from abc import ABC, abstractmethod
 from functools import cached_property
 
@@ -98,33 +99,46 @@ class Conclusion(ABC):
         """Its derivatives in the weights of rows: RowEffects."""
 
 
-class NamedConclusion(Conclusion):
-    """An entry of the parameters, or the difference of two; or an end of its central credible interval.
+class EstimateConclusion(Conclusion):
+    """An estimate with a standard deviation, or an end of its central credible interval.
 
     The variance itself responds to a row by about f^2 - 2 variance / N, as it does for the mean of a normal
     sample. A refit has its own error bar, which decides.
 
+    A subclass has the three methods below.
+
     Parameters
     ----------
-    entries : Entries
+    text : str, what is estimated
     interval : float or None, the probability of the interval
     side : float, 1 for the upper end, -1 for the lower end
     """
 
-    def __init__(self, entries, interval=None, side=0.0):
-        self._entries, self._length, self.text = entries, 0.0, entries.text
+    def __init__(self, text, interval=None, side=0.0):
+        self._length, self.text = 0.0, text
         if interval is not None:
             self._length = side * ndtri(0.5 + 0.5 * interval)
             end = "upper" if side > 0 else "lower"
-            self.text = f"the {end} end of the {100 * interval:g} % interval of {entries.text}"
+            self.text = f"the {end} end of the {100 * interval:g} % interval of {text}"
+
+    @abstractmethod
+    def _estimate(self, optimum):
+        """The estimate at an optimum: float."""
+
+    @abstractmethod
+    def _variance(self, optimum):
+        """Its posterior variance by linear response: float."""
+
+    @abstractmethod
+    def _influence(self, optimum):
+        """Its derivative in the weights of rows, as influence functions with one function."""
 
     def value(self, optima):
-        value = float(optima[0].fitted.targets[self._entries].flat_value()[0])
+        value = self._estimate(optima[0])
         return value + float(self._length * np.sqrt(self._variance(optima[0]))) if self._length else value
 
     def effects(self, optima):
-        gradient = optima[0].fitted.targets[self._entries].transposed_responses(np.ones((1, 1)))
-        functions = _influence(optima[0], gradient)
+        functions = self._influence(optima[0])
         variance = self._variance(optima[0]) if self._length else 0.0
         if not variance > 0.0:  # The weight of a single component is certain.
             return RowEffects(functions)
@@ -132,8 +146,29 @@ class NamedConclusion(Conclusion):
         offset = -2.0 * per_variance * variance / optima[0].rows.total_weight
         return RowEffects(functions, bend=per_variance, offset=offset)
 
+
+class NamedConclusion(EstimateConclusion):
+    """An entry of the parameters, or the difference of two.
+
+    Parameters
+    ----------
+    entries : Entries
+    interval, side : as in `EstimateConclusion`
+    """
+
+    def __init__(self, entries, interval=None, side=0.0):
+        super().__init__(entries.text, interval, side)
+        self._entries = entries
+
+    def _estimate(self, optimum):
+        return float(optimum.fitted.targets[self._entries].flat_value()[0])
+
+    def _influence(self, optimum):
+        return _influence(
+            optimum, optimum.fitted.targets[self._entries].transposed_responses(np.ones((1, 1)))
+        )
+
     def _variance(self, optimum):
-        """The posterior variance by linear response."""
         return float(variance(optimum.fitted.targets[self._entries], optimum.information)[0])
 
 
@@ -253,13 +288,21 @@ def check_rival(estimator, rival, interval):
             raise ValueError(f"rival has another {name}_ than the mixture: fit both under the same prior.")
 
 
+def _are_of_one_fit(one, other):
+    """Whether two mixtures are the same, or copies or pickles of one fit."""
+    fits = one._uncertainty.fitted, other._uncertainty.fitted
+    return fits[0].path == fits[1].path and all(
+        np.array_equal(value, fits[1].arrays[name]) for name, value in fits[0].arrays.items()
+    )
+
+
 def _influence(optimum, gradient):
     """The influence of rows on a number with a given gradient in the coefficients (D, 1)."""
     model, coefficients = optimum.posterior.model, optimum.information.solve(gradient).T
     return model.influence_functions(optimum.posterior, coefficients)
 
 
-def checked_conclusion(estimator, conclusion, threshold, interval):
+def checked_conclusion(estimator, conclusion, threshold, interval, effects=None):
     """The conclusion that a user's function or name stands for: Conclusion.
 
     Parameters
@@ -268,6 +311,7 @@ def checked_conclusion(estimator, conclusion, threshold, interval):
     conclusion : callable or str
     threshold : float
     interval : float or None
+    effects : ClusterRegression or None, to whose estimates a name then belongs
 
     Raises
     ------
@@ -276,7 +320,13 @@ def checked_conclusion(estimator, conclusion, threshold, interval):
     """
     if interval is not None:
         require_interval(interval)
+    if effects is not None and not _are_of_one_fit(effects.mixture, estimator):
+        raise ValueError(
+            "effects are of another fit: ask this mixture for covariate_effects, and pass those."
+        )
     if callable(conclusion):
+        if effects is not None:
+            raise ValueError("effects go with the name of an estimate, but conclusion is a function.")
         if interval is not None:
             raise ValueError("interval goes with the name of a parameter, but conclusion is a function.")
         return FunctionConclusion(conclusion)
@@ -285,10 +335,14 @@ def checked_conclusion(estimator, conclusion, threshold, interval):
             "conclusion must be the name of a parameter, such as 'weight[0]' or 'mean[1,x0] - mean[0,x0]', "
             f"or a function of the fitted mixture that returns a number; got {conclusion!r}."
         )
-    entries = named_entries(conclusion, estimator._uncertainty.targets, estimator._feature_names)
-    middle = NamedConclusion(entries)
+    if effects is None:
+        entries = named_entries(conclusion, estimator._uncertainty.targets, estimator._feature_names)
+        of_estimate = functools.partial(NamedConclusion, entries)
+    else:
+        of_estimate = functools.partial(effects.conclusion, conclusion)
+    middle = of_estimate()
     if interval is None:
         return middle
     # The end that faces the threshold.
     side = -1.0 if middle.value([Optimum(estimator, None)]) > threshold else 1.0
-    return NamedConclusion(entries, interval, side)
+    return of_estimate(interval, side)

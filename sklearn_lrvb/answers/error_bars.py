@@ -34,7 +34,7 @@ SAMPLING_METHODS = "sandwich", "bootstrap"  # Methods that are about the variati
 # check of so many parameters, which factors a matrix and takes about a minute too.
 _MOST_SECONDS, _MOST_SECONDS_OF_BOOTSTRAP, _MOST_PARAMETERS = 20.0, 10.0, 9000
 # Effective numbers of groups, in all and in a component, below which error bars of a sandwich are doubtful.
-_FEW_GROUPS, _FEW_IN_A_COMPONENT = 50, 10
+FEW_GROUPS, _FEW_IN_A_COMPONENT = 50, 10
 _LEAST_FREEDOM = 3  # The least whole number of degrees of freedom with which Student's t has a variance.
 _N_RESAMPLES = 200  # Of the bootstrap: standard deviations are then known to 5 %.
 # About how long a refit takes on one core: of few rows, and more by the products of a pass over the rows.
@@ -326,10 +326,10 @@ class Sandwich(SamplingVariationAnswer):
             f"about {np.sqrt(effect):.1f} times those of independent rows."
         )
         least = int(variation.of_components.argmin())
-        if variation.n_effective < _FEW_GROUPS:
+        if variation.n_effective < FEW_GROUPS:
             is_worth = f"worth {variation.n_effective:.0f} of equal size, "
-            few = is_worth if len(self.groups) >= _FEW_GROUPS else ""
-            few = f"With few groups ({few}fewer than {_FEW_GROUPS})"
+            few = is_worth if len(self.groups) >= FEW_GROUPS else ""
+            few = f"With few groups ({few}fewer than {FEW_GROUPS})"
         elif variation.of_components[least] < _FEW_IN_A_COMPONENT:
             is_worth = f"{variation.of_components[least]:.0f} groups of equal size"
             few = f"The rows of component {least} are worth those of {is_worth}: its"

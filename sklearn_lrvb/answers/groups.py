@@ -63,7 +63,7 @@ class _SumsOfGroups:
         return _SumsOfGroups(self.n_groups, np.arange(self.n_groups), sums)
 
 
-def _summed(values, codes, n_groups):
+def summed_by_group(values, codes, n_groups):
     """Sums of columns by group, (d, n) and int array (n,): _SumsOfGroups."""
     order = np.argsort(codes, kind="stable")
     groups, first = np.unique(codes[order], return_index=True)
@@ -77,7 +77,7 @@ def _sums_of_block(coordinates, place, block, codes):
     for batch in batches(len(inside), 8 * size):
         part = block.selected(inside[batch])
         values = part.weighted(sources_of_weights(coordinates, part))
-        total = added(total, _summed(values, codes[inside[batch]] - place.start, n_groups))
+        total = added(total, summed_by_group(values, codes[inside[batch]] - place.start, n_groups))
     return total
 
 
@@ -187,7 +187,7 @@ def groups_that_count(rows, posterior, groups):
 def _counts_of_block(coordinates, n_groups, block, codes):
     """Expected rows of every group by label, as far as they are in a block: _SumsOfGroups."""
     responsibilities = expect_in_range(coordinates, block).responsibilities
-    return _summed(block.weighted(responsibilities), codes, n_groups)
+    return summed_by_group(block.weighted(responsibilities), codes, n_groups)
 
 
 def sampling_variation(rows, uncertainty, groups, coordinates, tracked=untracked):

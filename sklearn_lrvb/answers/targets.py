@@ -475,7 +475,8 @@ def named_entries(text, targets, feature_names):
     close = difflib.get_close_matches(unknown, places, 3, 0.0)
     raise ValueError(
         f"{unknown!r} names no parameter. Did you mean {', '.join(close)}? Names are those of "
-        "the rows of posterior().summary(...); a difference is 'mean[1,x0] - mean[0,x0]'."
+        "the rows of posterior().summary(...); a difference is 'mean[1,x0] - mean[0,x0]'. Those of "
+        "covariate_effects and outcome_differences need effects=."
     )
 
 

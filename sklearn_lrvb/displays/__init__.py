@@ -6,6 +6,7 @@ when something is drawn and not before.
 """
 
 from sklearn_lrvb.displays.class_profiles import ClassProfilesDisplay
+from sklearn_lrvb.displays.cluster_regression import CovariateEffectsDisplay, OutcomeDifferencesDisplay
 from sklearn_lrvb.displays.components import ComponentDisplay
 from sklearn_lrvb.displays.influence import InfluenceDisplay
 from sklearn_lrvb.displays.model_check import ModelCheckDisplay
@@ -15,10 +16,12 @@ from sklearn_lrvb.displays.results import DecidingRowsDisplay, ModelChoiceDispla
 __all__ = [
     "ClassProfilesDisplay",
     "ComponentDisplay",
+    "CovariateEffectsDisplay",
     "DecidingRowsDisplay",
     "InfluenceDisplay",
     "ModelCheckDisplay",
     "ModelChoiceDisplay",
+    "OutcomeDifferencesDisplay",
     "PartitionDisplay",
     "PosteriorIntervalDisplay",
     "PosteriorStdDisplay",

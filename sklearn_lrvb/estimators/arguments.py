@@ -3,6 +3,7 @@
 from numbers import Integral, Real
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils._set_output import _get_adapter_from_container
 
 from sklearn_lrvb.answers.targets import target_class
@@ -75,6 +76,13 @@ def checked_method(method, *others):
         listed = ", ".join(map(repr, choices[:-1]))
         raise ValueError(f"method must be {listed} or {choices[-1]!r}, got {method!r}.")
     return method
+
+
+def checked_seed(random_state):
+    """The seed of draws that a user has chosen: int, or None for the one of all answers."""
+    if random_state is None or isinstance(random_state, Integral):
+        return random_state
+    return int(check_random_state(random_state).randint(2**31))
 
 
 def holding(counts, min_count):

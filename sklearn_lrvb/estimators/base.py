@@ -51,6 +51,7 @@ from sklearn_lrvb.answers.row_effects import SingleRows, WholeGroups
 from sklearn_lrvb.answers.single_values import ColumnNote
 from sklearn_lrvb.answers.uncertainty import FitCourse, InformationSource, PosteriorUncertainty, read_only
 from sklearn_lrvb.caller_warnings import warn_caller
+from sklearn_lrvb.cluster_regression.results import ClusterRegression, CovariateEffects, OutcomeDifferences
 from sklearn_lrvb.estimators import attributes
 from sklearn_lrvb.estimators.alternatives import KindOfMixture
 from sklearn_lrvb.estimators.arguments import (
@@ -58,11 +59,13 @@ from sklearn_lrvb.estimators.arguments import (
     checked_method,
     checked_number,
     checked_output,
+    checked_seed,
     require_rows_first,
     warn_of_weights_as_y,
 )
 from sklearn_lrvb.estimators.attributes import ComputedAttribute
 from sklearn_lrvb.estimators.callbacks import CallbackSupportMixin, somebody_waits, told_of
+from sklearn_lrvb.estimators.explaining import Choices, ClusterRegressions
 from sklearn_lrvb.estimators.model_checking import checked_model
 from sklearn_lrvb.estimators.posterior import Posterior
 from sklearn_lrvb.mixture.model import occupied
@@ -105,6 +108,11 @@ class Fitted(ABC):
     hyperparameters: Any
     learned: Any = MappingProxyType({})
     least_prior_factors: Any = MappingProxyType({})
+
+    @property
+    def n_categories(self):
+        """Number of categories of every column, zero of numbers: int array (P,)."""
+        return np.zeros(len(self.origin), dtype=np.intp)
 
     @abstractmethod
     def at(self, posterior, path):
@@ -755,9 +763,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
                 "method='sandwich' or method='bootstrap', or leave groups out."
             )
         given = self._given_again(X, sample_weight, self._fitted)
-        n_draws, seed = None if n_draws is None else checked_number(n_draws), random_state
-        if not (seed is None or isinstance(seed, Integral)):
-            seed = int(check_random_state(seed).randint(2**31))
+        n_draws, seed = None if n_draws is None else checked_number(n_draws), checked_seed(random_state)
         if is_grouped or method in SAMPLING_METHODS:
             answer = answer_of_samples(mixture, method, given, seed, design, n_draws)
         else:
@@ -910,11 +916,198 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         >>> mixture.model_check(X).remedies[0].advice
         "fit with covariance_type='full'"
         """
-        if X is None:
-            raise ValueError("model_check needs the training rows: pass X.")
-        given = self._given_rows(X, sample_weight, self._uncertainty.fitted)
+        given = self._question_rows(X, sample_weight, "model_check")
         generator = check_random_state(0 if random_state is None else random_state)
         return checked_model(self, given, groups, generator)
+
+    # What explains the clusters, and what they explain.
+
+    def covariate_effects(
+        self,
+        X: ArrayLike,
+        covariates: ArrayLike,
+        *,
+        reference: int | None = None,
+        levels: Mapping[str, Any] | None = None,
+        columns: str | dict = "auto",
+        sample_weight: ArrayLike | None = None,
+        method: str = "auto",
+        groups: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
+        strata_sizes: Mapping | float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> CovariateEffects:
+        """What makes it likelier that a row is in one cluster than in another: a regression on covariates.
+
+        A multinomial logistic regression of the cluster, which is not known but probable (latent class
+        regression). A regression on `predict` or `predict_proba` finds effects that are too small. The
+        clusters stay those of X (the two-step method).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), Dask collection or source of batches
+            The training rows.
+
+        covariates : data frame, series or array-like of shape (n_samples, n_covariates)
+            Columns of numbers and of categories, in memory, a row for every row of X. Rows with a missing
+            value are left out. No column may be one of X.
+
+        reference : int, default=None
+            The cluster with which coefficients compare the others. None is the first that holds rows.
+
+        levels : dict, default=None
+            The reference level of categorical covariates, by their names, if it is not the first.
+
+        columns : "auto" or dict, default="auto"
+            Types of the covariates, as in :class:`LRVBLatentClassMixture`: numbers are "numeric", unless
+            there are only two, and others "categorical".
+
+        sample_weight : array-like of shape (n_samples,) or Dask collection, default=None
+            The weights of X in the fit, where there were any.
+
+        method : {'auto', 'lrvb', 'exact', 'sandwich'}, default='auto'
+            Where error bars come from, as in :meth:`posterior`; 'sandwich' is how estimates vary from one
+            sample of rows, or of `groups`, to another. All are given the covariates of the rows.
+
+        groups, strata, strata_sizes : default=None
+            As in :meth:`posterior`: which rows belong together. Error bars are then by the sandwich.
+
+        random_state : int, RandomState instance or None, default=None
+            Seed of draws; None is 0.
+
+        Returns
+        -------
+        effects : CovariateEffects
+            Its display is a sentence and average effects; `summary` has tables of effects, of shares of
+            clusters by level, and of coefficients. (Theory page "What explains the clusters".)
+
+        Raises
+        ------
+        ValueError
+            On bad input, a covariate that is constant, a combination of others or a column of X, X that is
+            not what the mixture was fitted to, arrays changed since the fit, a fit that is no strict local
+            optimum, or a single cluster.
+
+        See Also
+        --------
+        outcome_differences : In what else clusters differ.
+        deciding_rows : The fewest rows without which an effect changes, by its argument `effects`.
+
+        Examples
+        --------
+        Do geysers wait longer after long eruptions? Clusters are of waits alone:
+
+        >>> import numpy as np
+        >>> from sklearn_lrvb import LRVBGaussianMixture
+        >>> waits = np.array([79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                   54, 84, 78, 47, 83, 52, 62, 84, 52, 79])  # minutes
+        >>> was_long = np.array([1, 0, 1, 0, 1, 0, 1, 1, 0, 1, 0, 1, 0, 0, 1, 0, 0, 1, 0, 1])
+        >>> X = waits[:, None]
+        >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
+        >>> effects = mixture.covariate_effects(X, was_long, method="lrvb")
+        >>> effects.summary("shares").loc["share[1,covariate=1]", "estimate"].round(1).item()
+        1.0
+        """
+        seed = checked_seed(random_state)
+        choices = Choices(
+            columns, levels, checked_method(method, "sandwich"), (groups, strata, strata_sizes), seed
+        )
+        steps = ClusterRegressions(
+            self, self._question_rows(X, sample_weight, "covariate_effects"), choices, reference
+        )
+        (table,) = steps.tables(covariates=covariates)
+        with steps.uncertainty.source.threads():
+            return steps.result(CovariateEffects, [steps.regression(table)], table)
+
+    def outcome_differences(
+        self,
+        X: ArrayLike,
+        outcome: ArrayLike,
+        *,
+        covariates: ArrayLike | None = None,
+        levels: Mapping[str, Any] | None = None,
+        columns: str | dict = "auto",
+        sample_weight: ArrayLike | None = None,
+        method: str = "auto",
+        groups: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
+        strata_sizes: Mapping | float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> OutcomeDifferences:
+        """In what else clusters differ: means of outcomes in each, differences, and a test of each outcome.
+
+        The distribution of an outcome in each cluster, although the clusters of rows are only probable
+        (distal outcomes). Means by `predict`, or weighted by `predict_proba`, are too close to each other.
+        The clusters stay those of X (the two-step method).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), Dask collection or source of batches
+            The training rows.
+
+        outcome : data frame, series or array-like of shape (n_samples,) or (n_samples, n_outcomes)
+            One column or several, each of which is taken by itself. Numbers have a normal distribution with
+            a mean and a variance of its own in every cluster; categories (yes and no, or more) have shares;
+            counts, which `columns` must name, have a Poisson distribution.
+
+        covariates : data frame, series or array-like of shape (n_samples, n_covariates), default=None
+            For which outcomes are adjusted: they act on the outcome alike in all clusters, and on the cluster
+            itself.
+
+        levels, columns : default=None and "auto"
+            Of covariates and outcomes, as in :meth:`covariate_effects`: ``columns={"visits": "count"}``.
+
+        sample_weight, method, groups, strata, strata_sizes, random_state
+            As in :meth:`covariate_effects`.
+
+        Returns
+        -------
+        differences : OutcomeDifferences
+            Its display is a sentence and the means; `summary` has tables of means and of differences.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`covariate_effects`.
+
+        See Also
+        --------
+        covariate_effects : What makes a cluster likelier.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_lrvb import LRVBGaussianMixture
+        >>> waits = np.array([79, 54, 74, 62, 85, 55, 88, 85, 51, 85,
+        ...                   54, 84, 78, 47, 83, 52, 62, 84, 52, 79])  # minutes
+        >>> heights = np.where(waits > 70, 45, 38) + np.arange(20) % 3  # metres
+        >>> X = waits[:, None]
+        >>> mixture = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
+        >>> differences = mixture.outcome_differences(X, heights, method="lrvb")
+        >>> differences.summary()["estimate"].round().tolist()
+        [39.0, 46.0]
+        """
+        seed = checked_seed(random_state)
+        choices = Choices(
+            columns, levels, checked_method(method, "sandwich"), (groups, strata, strata_sizes), seed
+        )
+        steps = ClusterRegressions(
+            self, self._question_rows(X, sample_weight, "outcome_differences"), choices
+        )
+        others = {} if covariates is None else {"covariates": covariates}
+        outcomes, adjusting = (*steps.tables(outcome=outcome, **others), None)[:2]
+        with steps.uncertainty.source.threads():
+            regressions = [
+                steps.regression(adjusting, column, values)
+                for column, values in zip(outcomes.columns, outcomes.values.T, strict=True)
+            ]
+            return steps.result(OutcomeDifferences, regressions, adjusting, outcomes)
+
+    def _question_rows(self, X, sample_weight, method):
+        """The training rows as the user passes them to a method that needs them: Rows."""
+        if X is None:
+            raise ValueError(f"{method} needs the training rows: pass X.")
+        return self._given_rows(X, sample_weight, self._uncertainty.fitted)
 
     # Conclusions.
 
@@ -1029,9 +1222,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         if n_draws < 2:
             raise ValueError("n_draws=1 says nothing about how partitions vary: pass 2 or more, such as 400.")
         uncertainty = self._uncertainty
-        if X is None:
-            raise ValueError("partition_posterior needs the training rows: pass X.")
-        given = self._given_rows(X, sample_weight, uncertainty.fitted)
+        given = self._question_rows(X, sample_weight, "partition_posterior")
         rows = given.counted()
         uncertainty.source.check_training_rows(rows)
         check_sizes(uncertainty.fitted.posterior, n_draws, max_rows, number_of_rows(rows))
@@ -1049,6 +1240,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         interval: float | None = None,
+        effects: ClusterRegression | None = None,
         rival: Any = None,
         max_share: float = 0.1,
     ) -> DecidingRows:
@@ -1064,8 +1256,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             ``posterior().summary(...)``, such as "weight[0]", for the value in the fit; a difference of
             two, such as "mean[1,x0] - mean[0,x0]"; or a smooth function of the fitted mixture (of
             `predict_proba`, not of `predict`) that returns a number. It is called with copies of the mixture
-            that have other `weights_`, `means_`, `covariances_`, `precisions_` (or `tables_`) and
-            `lower_bound_`. They predict, without error bars.
+            that predict, but have no error bars.
 
         threshold : float, default=0.0
             The conclusion is that the number is on the side of the threshold where it is in the fit.
@@ -1082,10 +1273,12 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             linear response. (Those of `posterior` may be skewed, and so differ a little.) The
             conclusion is that it excludes the threshold, or that it contains it.
 
+        effects : CovariateEffects or OutcomeDifferences, default=None
+            An answer about this fit: the conclusion is then one of its `names`, such as "slope[1,age]".
+
         rival : fitted estimator of the same kind, default=None
             In place of a conclusion: a fit to the same rows with another number of components. The conclusion
-            is which has the higher `log_evidence_`, of one labelling each. With Dirichlet weights that is the
-            more probable one if P(K) is in proportion to 1/K! before, as in `number_of_clusters`.
+            is which has the higher `log_evidence_`, of one labelling each (theory page "Partitions").
 
         max_share : float, default=0.1
             Largest share of the rows that may be left out, by weight, below 1.
@@ -1093,16 +1286,15 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         Returns
         -------
         deciding : DecidingRows
-            Displayed as a sentence and numbers. Every step of the search is confirmed by a refit under the
-            prior of the fit. A smaller set may exist; and if none is found, there may still be one.
+            Displayed as a sentence and numbers. Steps of the search are confirmed by refits under the prior
+            of the fit. A smaller set may exist; and if none is found, there may still be one.
 
         Raises
         ------
         ValueError
             On bad input, an unknown name, a function that fails or returns no finite number, a number that
             equals the threshold, a rival with another prior or other arguments, X that is not what the
-            mixture was fitted to, fitted arrays that were changed since, or a fit that is no strict local
-            optimum.
+            mixture was fitted to, arrays changed since, or a fit that is no strict local optimum.
 
         See Also
         --------
@@ -1139,8 +1331,13 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
                 "'weight[0] - weight[1]'; names are those of the rows of posterior().summary(...). "
                 "(b) Pass rival=, a fit with another n_components. Not both."
             )
+        if effects is not None and (rival is not None or not isinstance(effects, ClusterRegression)):
+            raise ValueError(
+                "effects must be what covariate_effects or outcome_differences returned, and goes with the "
+                f"name of a conclusion and without a rival; got {effects!r}."
+            )
         if rival is None:
-            mixtures, number = [self], checked_conclusion(self, conclusion, threshold, interval)
+            mixtures, number = [self], checked_conclusion(self, conclusion, threshold, interval, effects)
         else:
             check_rival(self, rival, interval)
             mixtures, number = [self, rival], RivalConclusion(self, rival)

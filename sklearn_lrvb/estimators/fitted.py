@@ -434,6 +434,10 @@ class FittedClasses(Fitted):
         self.targets = ClassTargets(posterior, self.origin)
         self.arrays = arrays or {"weights_": read_only(self.targets["weights"].value())}
 
+    @property
+    def n_categories(self):
+        return np.array([len(column.categories) for column in self.columns.columns])
+
     def at(self, posterior, path):
         return FittedClasses(posterior, self.columns, path)
 

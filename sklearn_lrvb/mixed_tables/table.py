@@ -456,7 +456,7 @@ def _place(key, names, labels):
     if is_position and (not has_numbers or labels == list(range(len(labels)))):
         return int(key) % len(names)
     raise ValueError(
-        f"A kind is given for column {key!r}, but X has no such column. Its {len(names)} columns are "
+        f"A type is given for column {key!r}, but X has no such column. Its {len(names)} columns are "
         f"{_listed(labels)}."
     )
 

@@ -11,7 +11,7 @@ from numbers import Real
 
 import numpy as np
 
-_WIDTH = 88  # Columns of the display of a sentence.
+_WIDTH, _LEAST_WIDTH = 88, 40  # Columns of the display of a sentence, and of its values at least.
 
 
 def required_pandas(method):
@@ -111,7 +111,10 @@ class SentenceAndNumbers:
 
     def __repr__(self):
         width = max(len(name) for name, _ in self._lines())
-        lines = [f"  {name:<{width}}  {value}" for name, value in self._lines()]
+        indent, lines = " " * (width + 4), []
+        for name, value in self._lines():
+            parts = textwrap.wrap(value, max(_WIDTH - len(indent), _LEAST_WIDTH)) or [""]
+            lines += [f"  {name:<{width}}  {parts[0]}", *(indent + part for part in parts[1:])]
         said = textwrap.wrap(f"{type(self).__name__}: {self.verdict}", _WIDTH, subsequent_indent="  ")
         return "\n".join([*said, *lines])
 

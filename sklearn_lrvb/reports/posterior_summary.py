@@ -10,6 +10,8 @@ import textwrap
 import numpy as np
 import pandas as pd
 
+from sklearn_lrvb.reports.rounding import rounded
+
 # Attributes that are displayed: what was fitted; how good the table is, whether the prior matters, and which
 # columns are doubtful.
 _ABOVE, _BELOW = ("fit",), ("note", "prior", "columns")
@@ -101,38 +103,19 @@ class PosteriorSummary(pd.DataFrame):
             len(COLUMNS) * ("",) if place in not_displayed else _rounded_row(*numbers)
             for place, numbers in enumerate(own.itertuples(index=False))
         ]
-        rounded = pd.DataFrame(rows, index=self.index, columns=COLUMNS)
+        shown = pd.DataFrame(rows, index=self.index, columns=COLUMNS)
         others = plain.iloc[:, len(COLUMNS) :]
         if list(others.columns) == [MEDIAN]:
             medians = zip(others[MEDIAN], own["sd"], strict=True)
-            rounded[MEDIAN] = [_rounded(median, sd, is_plain=True) for median, sd in medians]
-            return rounded
-        return pd.concat([rounded, others], axis=1)
+            shown[MEDIAN] = [rounded(median, sd, is_plain=True) for median, sd in medians]
+            return shown
+        return pd.concat([shown, others], axis=1)
 
 
 def _rounded_row(mean, sd, mean_field_sd, ratio, lower, upper):
     """The numbers of a row as text."""
     sizes = [size for size in (abs(mean), sd) if math.isfinite(size)]
     is_plain = _LEAST_PLAIN <= max(sizes, default=1.0) < _LARGEST_PLAIN
-    mean, lower, upper, sd = (_rounded(number, sd, is_plain) for number in (mean, lower, upper, sd))
+    mean, lower, upper, sd = (rounded(number, sd, is_plain) for number in (mean, lower, upper, sd))
     ratio = "NaN" if math.isnan(ratio) else f"{ratio:.2f}"
-    return mean, sd, _rounded(mean_field_sd, mean_field_sd, is_plain), ratio, lower, upper
-
-
-def _rounded(number, sd, is_plain):
-    """A number to two digits of a standard deviation: "0.31", or "3.1e-12" where it is not plain.
-
-    Where there is no standard deviation, it has three digits of its own.
-    """
-    if not (0.0 < sd < math.inf and math.isfinite(number)):
-        return "NaN" if math.isnan(number) else f"{number:.3g}"
-    last = _exponent(sd, 1) - 1  # The last digit counts this power of ten.
-    rounded = round(number, -last) + 0.0  # The sum turns -0.0 into 0.0.
-    if is_plain:
-        return f"{rounded:.{max(0, -last)}f}"
-    return f"{rounded:.{max(0, _exponent(rounded, 14) - last)}e}" if rounded else "0"
-
-
-def _exponent(number, n_decimals):
-    """Exponent of a number when it is written with so many decimals."""
-    return int(f"{number:.{n_decimals}e}".partition("e")[2])
+    return mean, sd, rounded(mean_field_sd, mean_field_sd, is_plain), ratio, lower, upper

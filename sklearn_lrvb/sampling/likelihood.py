@@ -199,6 +199,31 @@ def _write_scores(likelihood, block, out):
         out[:, batch] = block.weighted(scores(log_densities)).T
 
 
+def log_densities_of_draws(rows, parameters):
+    """Yield the log densities of all rows with every label, without log weights, draw by draw: (n_given, L).
+
+    Parameters
+    ----------
+    rows : Rows
+    parameters : DrawnParameters
+    """
+    n_labels = parameters.log_weights.shape[1]
+    for batch in batches(len(parameters.draws), 8 * n_labels * rows.n_given):
+        some = parameters.with_draws(parameters.draws[batch])
+        n_draws = len(some.draws)
+        likelihood = some.likelihood(np.zeros((n_draws, n_labels)))
+        values = rows.each(
+            partial(_log_densities_of_block, likelihood), (n_draws, n_labels), workload=likelihood.workload
+        )
+        yield from np.moveaxis(np.asarray(values), 1, 0)
+
+
+def _log_densities_of_block(likelihood, block):
+    """(L, d, n)"""
+    parts = [log_densities.copy() for _, _, log_densities in likelihood.in_batches(block)]
+    return np.concatenate(parts, axis=1)
+
+
 def deviations_of_rows(rows, parameters, function, shape=(), tracked=untracked):
     """Standard deviations over the draws of what their log densities say of each row: (n_given, *shape).
 

@@ -9,9 +9,10 @@ from catalogue import unique
 from scipy.spatial.distance import cdist
 from sklearn.mixture import BayesianGaussianMixture
 
-from benchmarks.accuracy import coverage, heavy_tails, model_check, outliers, priors
+from benchmarks.accuracy import cluster_regression, coverage, heavy_tails, model_check, outliers, priors
 from benchmarks.accuracy.surplus import fits, section
 from benchmarks.harness.rows import newest
+from benchmarks.problems.explained_clusters import DESIGNS, LatentClasses
 from benchmarks.problems.heavy_tails import HeavyTails
 from benchmarks.problems.model_departures import DEPARTURES
 from benchmarks.problems.outliers import outlier_table
@@ -226,6 +227,74 @@ def test_the_section_on_the_check_of_the_model_counts_what_is_accused_and_named(
     assert "| latent classes | 4 | 25.0 +- 23.6 % | 0.0 +- 23.1 % | 100.0 +- 47.1 % |  |" in text
     assert "| latent classes | 1 | 1 | 0 | 0 |" in text
     assert "| 5 % outliers | outliers | 2 | 100 | 100 | 50 | heavy tails 1 |" in text
+
+
+@pytest.mark.slow
+def test_what_explains_clusters_is_asked_of_every_kind_of_table(measured):
+    parts = {}
+    for row in measured("cluster_regression"):
+        parts.setdefault(row["part"], []).append(row)
+    settings = {(row["design"], row["question"], row["n_samples"]) for row in parts["simulated"]}
+    assert settings == {(design.name, design.question, design.n_samples) for design in DESIGNS}
+    for row in parts["simulated"]:
+        assert row["n_occupied"] == row["n_components"] and row["answer_seconds"] > 0
+        assert 0 < row["proba_sd_0"] < row["ours_sd_0"]
+        assert not row["by_draws"] or row["method"] == "auto"
+    assert any(row["by_draws"] for row in parts["simulated"])
+    assert {row["design"] for row in parts["bootstrap"]} == {"iris", "wine", "breast cancer"}
+    for row in parts["bootstrap"]:
+        assert row["left_out"] < row["n_resamples"] and row["bootstrap_1"] > 0
+    assert parts["times"][0]["outcome_seconds"] > 0
+
+
+def _row_of_an_answer(question, ways, *, covers=True, **columns):
+    """A row as the section reads it, of two Gaussian clusters that are answered in some ways."""
+    sizes = {"n_samples": 300, "separation": 3.0, "n_components": 2, "n_occupied": 2}
+    row = {"part": "simulated", "design": "two Gaussian clusters", "question": question} | sizes
+    row |= {"method": "auto", "by_draws": True}
+    for way in ways:
+        for place in (0, 1):
+            row |= {f"{way}_{place}": 0.5, f"{way}_sd_{place}": 0.1, f"{way}_covers_{place}": covers}
+    return row | columns
+
+
+def test_the_section_on_what_explains_clusters_has_biases_and_coverages():
+    ways = ("ours", "labels", "proba")
+    rows = [_row_of_an_answer("covariate", ways, covers=covers) for covers in (True, True, True, False)]
+    rows[0] |= {"ours_0": 0.9}
+    rows.append(_row_of_an_answer("covariate", (), n_occupied=1))
+    rows.append(_row_of_an_answer("outcome", ("ours", "proba")))
+    numbers = {f"{way}_{place}": 2.0 for way in ("estimates", "lrvb", "sandwich") for place in (0, 1)}
+    table = {"design": "iris", "of_rows": "petals", "of_given": "sepals", "kind": "means"}
+    sizes = {"n_samples": 150, "n_components": 2, "n_resamples": 200, "left_out": 1}
+    bootstrap = {"bootstrap_0": 1.0, "bootstrap_1": 4.0, "direct_p_value": 1e-9}
+    rows.append({"part": "bootstrap"} | table | sizes | numbers | bootstrap)
+    times = {"fit_seconds": 2.0, "covariates_seconds": 1.0, "outcome_seconds": 3.0, "n_features": 10}
+    rows.append({"part": "times", "design": "clusters", "n_samples": 1000} | times)
+    text = cluster_regression.section(rows)
+    assert "clusters | 300 | 3.0 | 5 | 1 | -0.40 | 75 | 0.50 | -0.50 | 75 | -0.50 | 75 |" in text
+    assert "| 300 | 3.0 | 1 | 0 | +0.50, 0.00 | 100, 100 |  |  |  | +0.50, 0.00 | 100, 100 |" in text
+    assert "StepMix was not installed" in text
+    assert "| means: 2, 2 | 1, 4 | 2.00, 0.50 | 2.00, 0.50 | 1 | < 0.001 |" in text
+    assert "| clusters | 1,000, 10 | 2 | 1 (0.5) | 3 (1.5) |" in text
+
+
+def test_simulated_classes_are_those_of_stepmix():
+    datasets = pytest.importorskip("stepmix.datasets")
+    X, w, labels = datasets.data_bakk_covariate(20_000, 0.8, random_state=0)
+    own = LatentClasses("covariate", 20_000, 0.8).table(0)
+    for k in range(3):
+        ours, theirs = own.labels == k, labels == k
+        np.testing.assert_allclose(
+            own.X[ours].astype(int).to_numpy().mean(axis=0), X[theirs].mean(axis=0), atol=0.03
+        )
+        counts = [np.bincount(values.astype(int), minlength=6) for values in (own.given[ours], w[theirs, 0])]
+        np.testing.assert_allclose(*counts, atol=300)
+    X, y, labels = datasets.data_bakk_response(20_000, 0.8, random_state=0)
+    own = LatentClasses("outcome", 20_000, 0.8).table(0)
+    for k in range(3):
+        ours, theirs = own.given[own.labels == k], y[labels == k, 0]
+        np.testing.assert_allclose([ours.mean(), ours.std()], [theirs.mean(), theirs.std()], atol=0.06)
 
 
 def test_the_guide_has_the_figures_of_the_learned_prior():

@@ -17,32 +17,43 @@ from sklearn.exceptions import NotFittedError
 from sklearn_lrvb import LRVBGaussianMixture
 from sklearn_lrvb.displays import (
     ComponentDisplay,
+    CovariateEffectsDisplay,
     DecidingRowsDisplay,
     InfluenceDisplay,
     ModelCheckDisplay,
     ModelChoiceDisplay,
+    OutcomeDifferencesDisplay,
     PartitionDisplay,
     PosteriorIntervalDisplay,
     PosteriorStdDisplay,
 )
 
+X = overlapping()
+AGE = pd.DataFrame({"age": np.random.default_rng(1).normal(size=len(X))})
+SEX = pd.DataFrame({"sex": np.random.default_rng(2).choice(["f", "m"], len(X))})
+
 # Options by which the panels of each fit on one pair of axes.
 ONE_PANEL = {
     ComponentDisplay: {},
+    CovariateEffectsDisplay: {},
     DecidingRowsDisplay: {"conclusion": "weight[0]", "threshold": 0.5},
     InfluenceDisplay: {},
     ModelCheckDisplay: {"max_columns": 0},
     ModelChoiceDisplay: {"n_components": [1, 2], "criteria": ["second_order"]},
+    OutcomeDifferencesDisplay: {},
     PartitionDisplay: {"n_draws": 20, "method": "lrvb", "random_state": 0},
     PosteriorIntervalDisplay: {"target": "weights"},
     PosteriorStdDisplay: {},
 }
 SEVERAL_PANELS = {
     ComponentDisplay: {"features": ["x2", "x0", "x1"]},
+    CovariateEffectsDisplay: {"covariates": AGE.join(SEX)},
     ModelCheckDisplay: {},
     ModelChoiceDisplay: {"n_components": [1, 2], "criteria": ["second_order", "leave_one_out"]},
+    OutcomeDifferencesDisplay: {"outcome": AGE.join(SEX)},
     PosteriorIntervalDisplay: {},
 }
+TABLES = {CovariateEffectsDisplay: "covariates", OutcomeDifferencesDisplay: "outcome"}  # Beside the rows.
 OF_POSTERIORS = PosteriorIntervalDisplay, PosteriorStdDisplay  # These take no rows.
 each_display = pytest.mark.parametrize("display", ONE_PANEL)
 each_display_of_panels = pytest.mark.parametrize("display", SEVERAL_PANELS)
@@ -50,10 +61,13 @@ each_display_of_a_fit = pytest.mark.parametrize(
     "display", [d for d in ONE_PANEL if d is not ModelChoiceDisplay]
 )
 each_covariance_type = pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
-X = overlapping()
 
 
 def draw(display, estimator, rows, **options):
+    argument = TABLES.get(display)
+    if argument is not None:
+        options = {argument: AGE, "method": "lrvb", **options}
+        options[argument] = options[argument][: len(rows)]
     return display.from_estimator(estimator, *[rows] * (display not in OF_POSTERIORS), **options)
 
 

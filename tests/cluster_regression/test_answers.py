@@ -1,0 +1,501 @@
+"""What is said of regressions on clusters and refused; direct effects, rows that decide, displays."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from catalogue import fitted, overlapping
+from matplotlib import pyplot as plt
+from scipy.stats import chi2
+
+from sklearn_lrvb import LRVBGaussianMixture, LRVBLatentClassMixture
+from sklearn_lrvb.displays import CovariateEffectsDisplay, OutcomeDifferencesDisplay
+
+X = overlapping()
+N = len(X)
+RNG = np.random.default_rng(0)
+AGE = pd.DataFrame({"age": RNG.normal(50, 10, N)})
+FULL = {"covariance_type": "full", "prior": "learned"}
+
+
+@pytest.fixture(scope="module")
+def estimator():
+    return fitted(FULL)
+
+
+def blobs(n_rows=300, distance=6.0, seed=0):
+    rng = np.random.default_rng(seed)
+    labels = np.arange(n_rows) % 2
+    rows = distance * labels[:, None] + rng.normal(size=(n_rows, 2))
+    return rows, labels, LRVBGaussianMixture(n_components=2, random_state=0).fit(rows), rng
+
+
+def of_label(estimator, rows, labels):
+    """The number of the cluster that has the rows of label 1."""
+    return int(np.bincount(estimator.predict(rows[labels == 1])).argmax())
+
+
+# What is said.
+
+
+def test_the_verdict_names_the_surest_effect():
+    rows, labels, estimator, rng = blobs()
+    table = pd.DataFrame({"age": 3.0 * labels + 3.0 * rng.normal(size=300), "luck": rng.normal(size=300)})
+    effects = estimator.covariate_effects(rows, table, method="lrvb")
+    assert "depends on age (p < 0.001)" in effects.verdict
+    assert "luck" not in effects.verdict
+    assert effects.p_values["luck"] > 0.05 > effects.p_values["age"]
+    assert effects.verdict in effects._repr_html_().replace("&lt;", "<")
+    assert "age (p < 0.001)" in repr(effects)
+    differences = estimator.outcome_differences(rows, table, method="lrvb")
+    one = of_label(estimator, rows, labels)
+    sign = "+" if one == 1 else "-"
+    assert f"Surest: mean[1,age] - mean[0,age] is {sign}" in differences.verdict
+
+
+def test_the_verdict_names_the_level_that_is_compared_with():
+    rows, labels, estimator, rng = blobs()
+    sex = pd.DataFrame({"sex": np.where(labels + rng.normal(size=300) > 0.5, "m", "f")})
+    verdict = estimator.covariate_effects(rows, sex, method="lrvb").verdict
+    assert "if all rows are sex=m rather than f" in verdict
+    other = estimator.covariate_effects(rows, sex, method="lrvb", levels={"sex": "m"})
+    assert "if all rows are sex=f rather than m" in other.verdict
+
+
+def test_only_what_is_sure_by_all_tests_together_is_told():
+    rows, _, estimator, _ = blobs()
+    for seed in range(200):
+        luck = pd.DataFrame(np.random.default_rng(seed).normal(size=(300, 8))).add_prefix("luck")
+        effects = estimator.covariate_effects(rows, luck, method="lrvb")
+        if 0.05 / 8 < min(effects.p_values.values()) < 0.05:
+            break
+    assert effects.verdict.startswith("No covariate is known")
+
+
+def test_nothing_is_said_where_nothing_is_known():
+    rows, _, estimator, rng = blobs()
+    luck = rng.normal(size=300)
+    assert estimator.covariate_effects(rows, luck, method="lrvb").verdict.startswith("No covariate is known")
+    differences = estimator.outcome_differences(rows, luck, method="lrvb")
+    assert differences.verdict.startswith("Clusters are not known to differ")
+
+
+def test_p_values_are_uniform_without_an_effect():
+    rows, _, estimator, rng = blobs(100)
+    p = [
+        next(iter(result.p_values.values()))
+        for _ in range(60)
+        for values in [rng.normal(size=100)]
+        for result in (
+            estimator.covariate_effects(rows, values, method="lrvb"),
+            estimator.outcome_differences(rows, values, method="lrvb"),
+        )
+    ]
+    # Of 120 p-values, 60 are below one half, give or take 5.5; the pairs are nearly the same test.
+    assert 60 - 4 * 8 < np.sum(np.array(p) < 0.5) < 60 + 4 * 8
+    assert np.sum(np.array(p) < 0.05) < 18
+
+
+def test_a_covariate_that_separates_clusters_has_a_bounded_slope_and_a_note():
+    rows, labels, estimator, _ = blobs()
+    effects = estimator.covariate_effects(
+        rows, pd.DataFrame({"age": labels * 10.0}), columns={"age": "numeric"}
+    )
+    assert "The rows alone do not bound slope[1,age]" in effects.note
+    slope = effects.summary("coefficients").loc["slope[1,age]"]
+    assert 0.5 < abs(slope["estimate"]) < 5.0  # The rows alone would have it infinite.
+    share = effects.summary("shares").loc["share[1]"]
+    assert 0.49 < share["estimate"] < 0.51
+
+
+def test_an_outcome_that_all_rows_of_a_cluster_have_keeps_its_share_between_zero_and_one():
+    rows, labels, estimator, rng = blobs()
+    ill = pd.Series(np.where(labels, "yes", rng.choice(["no", "yes"], 300)), name="ill")
+    differences = estimator.outcome_differences(rows, ill, method="lrvb")
+    shares = differences.summary()
+    assert shares.loc[f"mean[{of_label(estimator, rows, labels)},ill=yes]", "estimate"] > 0.97
+    assert ((shares["lower"] > 0) & (shares["upper"] < 1)).all()
+    assert "The rows alone do not bound mean" in differences.note
+
+
+def test_rows_without_a_covariate_are_left_out_and_counted(estimator):
+    table = AGE.assign(sex=RNG.choice(["f", "m"], N))
+    table.loc[:9, "age"], table.loc[20:22, "sex"] = np.nan, None
+    effects = estimator.covariate_effects(X, table, method="lrvb")
+    assert (effects.n_rows, effects.n_left_out) == (N - 13, 13)
+    assert "13 row(s) lack a covariate or an outcome" in effects.note
+    # The clusters stay those of all rows, and the regression is that of the others.
+    weights = np.ones(N)
+    weights[[*range(10), 20, 21, 22]] = 0.0
+    kept = weights > 0
+    influence = effects.influence(X, name="slope[1,age]")
+    assert np.isfinite(influence).all()
+    whole = estimator.covariate_effects(
+        X, table.assign(age=table["age"].fillna(50), sex=table["sex"].fillna("f"))
+    )
+    assert abs(influence[kept]).max() < 10 * abs(whole.influence(X, name="slope[1,age]")).max()
+
+
+def test_few_rows_in_a_cluster_are_told():
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([rng.normal(size=(200, 2)), 20 + rng.normal(size=(8, 2))])
+    estimator = LRVBGaussianMixture(n_components=2, random_state=0).fit(rows)
+    effects = estimator.covariate_effects(rows, rng.normal(size=208), method="lrvb")
+    assert "has 8 rows for 2 coefficient(s)" in effects.note
+
+
+def test_noise_has_a_share_that_does_not_depend_on_covariates():
+    rng = np.random.default_rng(0)
+    rows, labels, _, _ = blobs()
+    rows = np.concatenate([rows, rng.uniform(-20, 30, (30, 2))])
+    estimator = LRVBGaussianMixture(n_components=2, noise=True, random_state=0).fit(rows)
+    age = np.append(labels, rng.integers(2, size=30)) + rng.normal(size=330)
+    effects = estimator.covariate_effects(rows, age, method="lrvb")
+    assert "Noise is taken not to depend on covariates" in effects.note
+    shares = effects.summary("shares")["estimate"]
+    assert shares.sum() == pytest.approx(1.0)  # Of the clusters, among rows that are no noise.
+    outcome = estimator.outcome_differences(rows, age, method="lrvb")
+    assert "mean[noise,outcome]" in outcome.summary().index
+    assert not any("noise" in name for name in outcome.summary("differences").index)
+
+
+def test_a_level_whose_rows_are_all_in_one_cluster_is_known_to_have_an_effect():
+    rows, labels, estimator, rng = blobs(1000)
+    rare = pd.DataFrame({"rare": (labels == 1) & (rng.random(1000) < 0.06)})
+    effects = estimator.covariate_effects(rows, rare, method="lrvb")
+    assert effects.p_values["rare"] < 1e-6  # Wald's test of the slope alone would have p = 0.2.
+    assert "rare=True rather than False" in effects.verdict
+    assert "slope[1,rare=True]" in effects.note
+
+
+def test_few_groups_make_no_p_values_that_are_too_small():
+    rng, p = np.random.default_rng(0), []
+    rows, _, estimator, _ = blobs(240)
+    for _ in range(40):
+        groups = np.repeat(np.arange(12), 20)
+        table = pd.DataFrame(rng.choice(list("abcde"), 240), columns=["level"])
+        effects = estimator.covariate_effects(rows, table, groups=rng.permutation(groups))
+        p.append(effects.p_values["level"])
+    assert np.mean(np.array(p) < 0.05) < 0.2
+    six = estimator.covariate_effects(rows, table, groups=np.arange(240) % 4)
+    assert np.isnan(six.p_values["level"])
+    assert six.verdict.startswith("No covariate is known")
+
+
+def test_results_hold_no_rows_of_x():
+    rows, _, estimator, rng = blobs(3000)
+    effects = estimator.covariate_effects(rows, rng.normal(size=3000), method="lrvb")
+    assert all(step.rows.rows is None for own in effects.regressions for step in (own.step, own.reported))
+    assert np.isfinite(effects.influence(rows, name="effect[1,covariate]")).all()
+
+
+def test_outcomes_of_any_distribution_are_rarely_said_to_differ_where_they_do_not():
+    p, told = [], []
+    for seed in range(25):
+        rows, _, estimator, rng = blobs(400, 2.6, seed)
+        if estimator.n_occupied_ < 2:
+            continue
+        table = pd.DataFrame(
+            {"income": np.exp(rng.normal(size=400)), "visits": rng.negative_binomial(1, 0.3, 400)}
+        )
+        differences = estimator.outcome_differences(rows, table, columns={"visits": "count"}, method="lrvb")
+        p.append(list(differences.p_values.values()))
+        told.append("is not distributed as was assumed" in differences.note)
+    assert len(p) > 15
+    assert np.mean(np.array(p) < 0.05) < 0.15
+    assert np.mean(told) > 0.5  # By maximum likelihood most of these would differ beyond doubt.
+
+
+def test_the_p_value_of_an_outcome_is_by_least_squares_on_probabilities():
+    rows, labels, estimator, rng = blobs(300, 2.6)
+    y = 0.2 * labels + rng.normal(size=300)
+    r = estimator.predict_proba(rows)
+    coefficients = np.linalg.lstsq(r, y, rcond=None)[0]
+    inverse = np.linalg.inv(r.T @ r)
+    covariance = inverse @ (r.T * np.square(y - r @ coefficients)) @ r @ inverse
+    contrast = np.array([-1.0, 1.0])
+    expected = chi2.sf((contrast @ coefficients) ** 2 / (contrast @ covariance @ contrast), 1)
+    found = estimator.outcome_differences(rows, y, method="lrvb").p_values["outcome"]
+    # The second step has shares of its own, by maximum likelihood.
+    assert found == pytest.approx(expected, rel=0.1)
+
+
+def test_draws_without_a_cluster_are_not_used():
+    rng = np.random.default_rng(6)
+    age = rng.normal(size=300)
+    labels = rng.random(300) < 1 / (1 + np.exp(-age))
+    rows = rng.normal(size=(300, 3)) + labels[:, None] * 2.5 / np.sqrt(3)
+    estimator = LRVBGaussianMixture(n_components=2, random_state=0, n_init=3).fit(rows)
+    effects = estimator.covariate_effects(rows, pd.DataFrame({"age": age}))
+    assert "in most draws of the exact posterior a cluster has next to no rows" in effects.note
+    shares = effects.summary("shares")["estimate"]
+    assert 0.3 < shares["share[0]"] < 0.7
+    assert effects.p_values["age"] < 1e-3
+
+
+def test_a_level_of_one_row_makes_no_headline():
+    rows, labels, estimator, rng = blobs()
+    level = np.where(rng.random(300) < 0.5 + 0.15 * (2 * labels - 1), "b", "a").astype(object)
+    level[0] = "rare"
+    effects = estimator.covariate_effects(rows, pd.DataFrame({"c": level}), method="lrvb")
+    assert "Level 'c=rare' has 1 row(s)" in effects.note
+    assert "rare" not in effects.verdict
+
+
+def test_whole_numbers_that_may_be_codes_are_told(estimator):
+    effects = estimator.covariate_effects(X, pd.DataFrame({"region": RNG.integers(1, 5, N)}), method="lrvb")
+    assert "Taken for measurements: 'region'" in effects.note
+
+
+def test_columns_that_the_mixture_ignores_may_be_covariates():
+    rng = np.random.default_rng(0)
+    labels = np.arange(200) % 2
+    yes = rng.random((200, 5)) < np.where(labels, 0.85, 0.15)[:, None]
+    table = pd.DataFrame(np.where(yes, "yes", "no"), columns=list("abcde")).assign(age=rng.normal(size=200))
+    classes = LRVBLatentClassMixture(2, columns={"age": "ignore"}, random_state=0).fit(table)
+    assert classes.covariate_effects(table, table[["age"]], method="lrvb").n_rows == 200
+
+
+def test_rows_in_another_order_are_refused_by_influence(estimator):
+    effects = estimator.covariate_effects(X, AGE, method="lrvb")
+    with pytest.raises(ValueError, match="in another order"):
+        effects.influence(X[::-1], name="slope[1,age]")
+
+
+# Direct effects.
+
+
+def test_every_outcome_is_tested_for_direct_effects_given_itself():
+    rows, labels, estimator, rng = blobs(500, 2.5)
+    both = pd.DataFrame({"luck": rng.normal(size=500), "good": 3.0 * labels + rng.normal(size=500)})
+    for outcomes in (both, both[["good", "luck"]]):
+        assert estimator.outcome_differences(rows, outcomes, method="lrvb").direct_effects[0].p_value > 0.01
+
+
+def test_direct_effects_know_that_rows_belong_together():
+    rng, p = np.random.default_rng(1), []
+    for _ in range(12):
+        groups = np.repeat(np.arange(40), 15)
+        labels = rng.integers(2, size=600)
+        rows = 6.0 * labels[:, None] + rng.normal(size=(600, 2)) + rng.normal(size=(40, 2))[groups]
+        estimator = LRVBGaussianMixture(n_components=2, random_state=0).fit(rows)
+        town = rng.normal(size=40)[groups]
+        p.append(estimator.covariate_effects(rows, town, groups=groups).direct_effects[0].p_value)
+    assert np.sum(np.array(p) < 0.05) <= 4  # Without groups it is found in most of them.
+
+
+def explained(rows, labels, direct, seed=0):
+    """Clusters, a covariate on which they depend, and how much it moves the first column besides."""
+    rng = np.random.default_rng(seed)
+    age = labels + rng.normal(size=len(rows))
+    rows = rows.copy()
+    rows[:, 0] += direct * (age - age.mean())
+    estimator = LRVBGaussianMixture(n_components=2, random_state=0).fit(rows)
+    return estimator, rows, pd.DataFrame({"age": age})
+
+
+def test_a_direct_effect_is_found_and_named():
+    rows, labels, *_ = blobs(distance=4.0)
+    for direct in (0.5, 0.0):
+        estimator, moved, table = explained(rows, labels, direct)
+        for answer in (estimator.covariate_effects, estimator.outcome_differences):
+            result = answer(moved, table, method="lrvb")
+            assert (result.direct_effects[0].p_value < 0.01) == bool(direct)
+            assert ("'age' and column 'x0' of X go together" in result.note) == bool(direct)
+
+
+def test_of_known_labels_the_direct_effect_is_a_correlation_within_clusters():
+    rows, labels, *_ = blobs(distance=40.0)
+    estimator, moved, table = explained(rows, labels, 0.5)
+    effect = estimator.covariate_effects(moved, table, method="lrvb").direct_effects[0]
+    residuals = [
+        np.concatenate([values[labels == k] - values[labels == k].mean() for k in (0, 1)])
+        for values in (moved[:, 0], table["age"].to_numpy())
+    ]
+    assert effect.size == pytest.approx(np.corrcoef(residuals)[0, 1], rel=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("distance", [2.5, 6.0])
+def test_direct_effects_that_are_not_there_are_rarely_found(distance):
+    p = []
+    for seed in range(100):
+        rows, labels, *_ = blobs(400, distance, seed)
+        estimator, moved, table = explained(rows, labels, 0.0, seed)
+        if estimator.n_occupied_ == 2:
+            p.append(estimator.covariate_effects(moved, table, method="lrvb").direct_effects[0].p_value)
+    assert len(p) > 50
+    assert np.mean(np.array(p) < 0.05) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / len(p))
+
+
+def test_direct_effects_of_categories_are_found():
+    rng = np.random.default_rng(0)
+    labels, age = np.arange(400) % 2, rng.normal(size=400)
+    p = np.where(labels, 0.85, 0.15)[:, None] * np.ones((1, 6))
+    p[:, 0] = np.clip(p[:, 0] + 0.3 * np.tanh(age), 0.02, 0.98)
+    rows = pd.DataFrame(np.where(rng.random((400, 6)) < p, "yes", "no"), columns=list("abcdef"))
+    rows.iloc[3, 0] = None
+    estimator = LRVBLatentClassMixture(2, random_state=0).fit(rows)
+    effect = estimator.covariate_effects(rows, pd.DataFrame({"age": age}), method="lrvb").direct_effects[0]
+    assert (effect.column, effect.other) == ("a", "age")
+    assert effect.p_value < 0.01
+
+
+def test_types_of_columns_are_of_either_table(estimator):
+    covariates = AGE.assign(ward=RNG.integers(3, size=N))
+    outcomes = pd.DataFrame({"visits": RNG.poisson(2, N), "grade": RNG.integers(4, size=N)})
+    kinds = {("ward", "grade"): "categorical", "visits": "count"}
+    found = estimator.outcome_differences(X, outcomes, covariates=covariates, columns=kinds, method="lrvb")
+    assert "mean[1,grade=3]" in found.names and "slope[visits,ward=2]" in found.names
+    array = estimator.outcome_differences(X, outcomes.to_numpy(), columns={0: "count"}, method="lrvb")
+    assert "mean[1,outcome0]" in array.names
+
+
+# Rows that decide.
+
+
+def test_rows_that_decide_a_slope_are_confirmed_by_a_fit_without_them():
+    rows, labels, _, rng = blobs(120, 3.5)
+    age = pd.DataFrame({"age": labels * 0.6 + rng.normal(size=120)})
+    estimator = LRVBGaussianMixture(n_components=2, random_state=0, tol=1e-10).fit(rows)
+    effects = estimator.covariate_effects(rows, age, method="lrvb")
+    name = "slope[1,age]"
+    value = effects.summary("coefficients").loc[name, "estimate"]
+    deciding = estimator.deciding_rows(rows, conclusion=name, effects=effects, threshold=0.5 * value)
+    assert deciding.found and deciding.value == pytest.approx(value)
+    kept = np.setdiff1d(np.arange(120), deciding.rows)
+    again = deciding.refit.covariate_effects(
+        rows, age, sample_weight=np.isin(np.arange(120), kept).astype(float), method="lrvb"
+    )
+    # The weak prior is in units of the covariates of all rows, or of those that are left.
+    found = again.summary("coefficients").loc[name, "estimate"]
+    assert found == pytest.approx(deciding.confirmed, rel=5e-3)
+    by_groups = estimator.deciding_rows(
+        rows, conclusion=name, effects=effects, threshold=0.5 * value, groups=np.arange(120) // 2
+    )
+    assert by_groups.found and by_groups.unit == "groups"
+
+
+def test_rows_that_decide_an_interval(estimator):
+    age = pd.DataFrame({"age": X[:, 0] ** 2 + 2 * RNG.normal(size=N)})
+    effects = estimator.covariate_effects(X, age, method="lrvb")
+    lower = effects.summary("coefficients").loc["slope[1,age]", "lower"]
+    deciding = estimator.deciding_rows(
+        X, conclusion="slope[1,age]", effects=effects, interval=0.95, threshold=lower - 0.02
+    )
+    assert deciding.value == pytest.approx(lower, rel=1e-6)
+    assert "lower end of the 95 % interval of slope[1,age]" in deciding.conclusion
+
+
+def test_effects_of_another_fit_are_refused(estimator):
+    effects = estimator.covariate_effects(X, AGE, method="lrvb")
+    other = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="effects are of another fit"):
+        other.deciding_rows(X, conclusion="slope[1,age]", effects=effects)
+    with pytest.raises(ValueError, match="names no estimate"):
+        estimator.deciding_rows(X, conclusion="slope[7,age]", effects=effects)
+    by_groups = estimator.covariate_effects(X, AGE, groups=np.arange(N) // 4)
+    for result, name in ((by_groups, "slope[1,age]"), (effects, "share[1]")):
+        with pytest.raises(ValueError, match="not by linear response, or not symmetric"):
+            estimator.deciding_rows(X, conclusion=name, effects=result, interval=0.95)
+    copies = pickle.loads(pickle.dumps((estimator, effects)))
+    assert copies[0].deciding_rows(X, conclusion="share[1]", effects=copies[1], threshold=0.9).n_refits > 0
+    with pytest.raises(ValueError, match="effects go with the name"):
+        estimator.deciding_rows(X, conclusion=lambda m: m.weights_[0], effects=effects)
+    with pytest.raises(ValueError, match="effects must be what"):
+        estimator.deciding_rows(X, conclusion="slope[1,age]", effects=3)
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize(
+    ("covariates", "message"),
+    [
+        (AGE[:5], "covariates has 5 rows, but X has 240"),
+        (AGE.assign(one=1.0), "Column 'one' of covariates is constant"),
+        (AGE.assign(double=2 * AGE["age"] + 3), "'double' of covariates is a linear combination"),
+        (pd.DataFrame({"id": [f"r{n}" for n in range(N)]}), "has 240 categories; up to 50"),
+        (pd.DataFrame({"a": X[:, 1]}), "Column 'a' of covariates has the values of column 1 of X"),
+        (AGE.assign(age=np.nan), "0 of 240 rows have values of all covariates"),
+        (pd.DataFrame({"day": pd.date_range("2020", periods=N)}), "of covariates holds dates"),
+        ([AGE.to_numpy()[:100], AGE.to_numpy()[100:]], "covariates must be in memory"),
+    ],
+)
+def test_covariates_that_say_nothing_are_refused_by_name(estimator, covariates, message):
+    with pytest.raises(ValueError, match=message):
+        estimator.covariate_effects(X, covariates, method="lrvb")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"reference": 5}, r"reference must be the number of a cluster that holds rows \(0, 1\), got 5"),
+        ({"levels": {"sex": "x"}}, "the reference of 'sex' is 'x', but its categories are 'f', 'm'"),
+        ({"levels": {"town": "x"}}, "levels names the column 'town', but covariates has age, sex"),
+        ({"levels": {"age": 3}}, "a reference of 'age', but that is a column of numbers"),
+        ({"columns": {"town": "count"}}, "A type is given for column 'town'"),
+        ({"method": "mean_field"}, "method must be 'auto', 'lrvb', 'exact' or 'sandwich'"),
+        ({"groups": np.zeros(N), "method": "auto"}, "at least two"),
+        ({"groups": np.arange(N)}, "takes rows as independent"),
+    ],
+)
+def test_bad_options_are_refused(estimator, options, message):
+    table = AGE.assign(sex=RNG.choice(["f", "m"], N))
+    with pytest.raises(ValueError, match=message):
+        estimator.covariate_effects(X, table, **{"method": "lrvb", **options})
+
+
+def test_other_rows_one_cluster_and_columns_of_x_are_refused(estimator):
+    with pytest.raises(ValueError, match="X is not what the mixture was fitted to"):
+        estimator.covariate_effects(X + 1, AGE)
+    with pytest.raises(ValueError, match="pass X"):
+        estimator.covariate_effects(None, AGE)
+    with pytest.raises(ValueError, match="All rows are in one cluster"):
+        LRVBGaussianMixture().fit(X).covariate_effects(X, AGE)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    named = LRVBGaussianMixture(n_components=2, random_state=0).fit(frame)
+    with pytest.raises(ValueError, match="'b' is a column of X and of outcome"):
+        named.outcome_differences(frame, AGE.assign(b=3 * X[:, 1] + RNG.normal(size=N)))
+    with pytest.raises(ValueError, match="'age' is a column of outcome and of covariates"):
+        named.outcome_differences(frame, AGE, covariates=AGE)
+    with pytest.raises(
+        ValueError, match=r"kind must be one of 'effects', 'shares', 'coefficients', got 'means'"
+    ):
+        named.covariate_effects(frame, AGE, method="lrvb").summary("means")
+    with pytest.raises(ValueError, match="without a rival"):
+        named.deciding_rows(frame, effects=named.covariate_effects(frame, AGE), rival=named)
+    with pytest.raises(ValueError, match="'sex' of covariates is constant in the 239 rows that take part"):
+        sex = np.where(np.arange(N) == 3, "m", "f")
+        age = np.where(np.arange(N) == 3, np.nan, AGE["age"])
+        named.covariate_effects(frame, pd.DataFrame({"age": age, "sex": sex}))
+    with pytest.raises(ValueError, match="levels are those of covariates"):
+        named.outcome_differences(frame, AGE, levels={"sex": "m"})
+    with pytest.raises(ValueError, match="said to be a duration"):
+        named.outcome_differences(frame, AGE, columns={"age": "duration"})
+
+
+# Pictures.
+
+
+def test_a_covariate_has_a_line_and_a_band_for_every_cluster(estimator):
+    table = AGE.assign(sex=RNG.choice(["f", "m"], N))
+    effects = estimator.covariate_effects(X, table, method="lrvb")
+    display = CovariateEffectsDisplay.from_result(effects)
+    assert len(display.lines_) == 4
+    shares = np.array([line.get_ydata() for line in display.lines_[:2]])
+    np.testing.assert_allclose(shares.sum(axis=0), 1.0)
+    of_sex = effects.summary("shares").loc[["share[0,sex=f]", "share[0,sex=m]"], "estimate"]
+    np.testing.assert_allclose(display.lines_[2].get_ydata(), of_sex)
+    plt.close("all")
+
+
+def test_an_outcome_has_a_panel_for_every_category(estimator):
+    outcomes = AGE.assign(grade=RNG.choice(["a", "b", "c"], N), ill=RNG.random(N) < 0.3)
+    differences = estimator.outcome_differences(X, outcomes, method="lrvb")
+    display = OutcomeDifferencesDisplay.from_result(differences, interval=0.5)
+    assert len(display.lines_) == 1 + 3 + 1
+    means = differences.summary().loc[["mean[0,age]", "mean[1,age]"], "estimate"]
+    np.testing.assert_allclose(display.lines_[0].get_ydata(), means)
+    plt.close("all")
