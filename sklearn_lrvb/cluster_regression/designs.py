@@ -57,27 +57,30 @@ class GivenTable:
 
 def table_of(table, owner):
     """What a user passes as covariates or outcomes, as a table in memory: data frame or array of two axes."""
-    if is_dask(table):
-        table = table.compute()
-    if is_source(table):
-        raise ValueError(f"{owner} must be in memory, a row for every row of X, also where X is in batches.")
-    if hasattr(table, "to_frame"):
+    table = table.compute() if is_dask(table) else table
+    _require_one_table(table, owner)
+    if hasattr(table, "columns"):
+        return table
+    if hasattr(table, "to_frame"):  # A series, of which arrays are made where it has no name.
         if getattr(table, "name", None) not in (None, ""):
             return table.to_frame()
         table = table.to_numpy()
     if isinstance(table, np.ma.MaskedArray):
         return table.reshape(len(table), -1)
-    if (
-        not hasattr(table, "columns")
-        and not isinstance(table, np.ndarray | list | tuple)
-        and not hasattr(table, "__array__")
-    ):
-        raise ValueError(f"{owner} must be a data frame, a series or an array, got {type(table).__name__}.")
-    if isinstance(table, list | tuple) and any(hasattr(own, "shape") and np.ndim(own) for own in table):
-        raise ValueError(f"{owner} must be one table, a row for every row of X, and no list of parts.")
-    if np.ndim(table) == 1 and not hasattr(table, "columns"):
+    if np.ndim(table) == 1:
         return np.asarray(table, dtype=None if hasattr(table, "__array__") else object)[:, None]
     return table
+
+
+def _require_one_table(table, owner):
+    """Raise ValueError unless it is one data frame, series, array or list, and no list of parts."""
+    is_list = isinstance(table, list | tuple)
+    if is_source(table) or (is_list and any(hasattr(own, "shape") and np.ndim(own) for own in table)):
+        raise ValueError(
+            f"{owner} must be in memory, one table with a row for every row of X, also where X is in batches."
+        )
+    if not is_list and not any(hasattr(table, name) for name in ("columns", "to_frame", "__array__")):
+        raise ValueError(f"{owner} must be a data frame, a series or an array, got {type(table).__name__}.")
 
 
 def array_names(owner, n_columns):

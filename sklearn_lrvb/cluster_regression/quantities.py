@@ -1,8 +1,9 @@
 """What users read of a second step: coefficients, average shares and effects, and means.
 
 A function of the parameters returns values (m,) and derivatives (m, D). Shares and means are averages over
-the rows that take part, as they are but for the covariate in question (*average marginal effects*,
-*standardized means*). The covariates of these rows are taken as fixed.
+the rows that take part. To find the share of a cluster at a level of a covariate, all rows get this level and
+keep their other covariates (*average marginal effects*, *standardized means*). The covariates of the rows are
+taken as fixed.
 
 *Conventions.* K clusters, D parameters, P columns of the design, n rows.
 """
