@@ -263,27 +263,39 @@ answers/repeated_values.py : estimators/test_model_check.py
   np.where(look_continuous & (n_others >= _OTHER_ROWS), => np.where(look_continuous,
 cluster_regression/designs.py : cluster_regression
   change[0, place] = -column.centre / column.scale => change[0, place] = 0.0
-  is_number = self.references[covariate] is None => is_number = False
-cluster_regression/outcomes.py : cluster_regression
-  np.stack([residual * precision, square - 1.0], axis=1) => np.stack([residual * precision, square], axis=1)
-  slopes[:, 1 + places, places] += shares[:, 1:] => slopes[:, 1 + places, places] += 0.0
+  own = value if column.level is None else float(value == column.level) => own = value
+cluster_regression/outcome_step.py : cluster_regression
+  factors = 1.0 / np.sqrt(np.maximum(1.0 - leverages, _LEAST_REST)) => factors = 0.0
+  inverse, of_score = self._solution[0], self.of_one_row => inverse, of_score = self._solution[0], 0.0 * self.of_one_row
+  responses[label, :, label] += own * of_label => pass
+  return own + self._change @ self.clusters.response(targets) => return own
+  responses[: len(own)] += own => pass
+  whole = factor * self._null_covariance(contrasts, free) => pass
 cluster_regression/structural_model.py : cluster_regression
   score = r[1:K] - r[:K].sum(axis=0) * self.shares[1:] => score = r[1:K] - self.shares[1:]
   observed[own, own] -= r[1:K] => observed[own, own] -= 0.0
-  observed[place, :J] -= score[:, None] * d => observed[place, :J] -= 0.0
   slopes = moments * _SD_OF_DIFFERENCES**-2.0 => slopes = 0.0 * moments
 cluster_regression/estimation.py : cluster_regression
-  out += (used[:, None] * self => out += (self
+  out += self.step.score_of_rows(block.numbers) @ self.change.T => pass
   return self.posterior.log_weight_covariance => return 0.0 * self.posterior.log_weight_covariance
-  return inverse + inverse @ (0.5 * (of_score + of_score.T)) @ inverse => return inverse
+  return self.own_covariance + self.inverse @ (0.5 * (of_score + of_score.T)) @ self.inverse => return self.own_covariance
   (groups.factors()[groups.strata, None] * centred).T @ centred => centred.T @ centred
+cluster_regression/covariate_step.py : cluster_regression
+  max(ratio, 0.0) * q / np => max(ratio, 0.0) * 2.0 * q / np
 cluster_regression/quantities.py : cluster_regression
   changes[np.arange(1, K), np.arange(K - 1)] += shares[1:] => changes[np.arange(1, K), np.arange(K - 1)] += 0.0
-  half / (value * rest) => half
+  np.clip(values, 0.0, 1.0) if self.are_shares else values, slopes => values, slopes
+cluster_regression/intervals.py : cluster_regression
+  np.maximum(np.diag(covariance), 0.0)) / (value * (1.0 - value)) => np.maximum(np.diag(covariance), 0.0))
+  a * (np.square(values) - square * rest) => a * np.square(values)
+  values - joint(down[one], up[other]), values + joint(up[one], down[other]) => values - joint(up[one], down[other]), values + joint(down[one], up[other])
 cluster_regression/direct_effects.py : cluster_regression
-  influence = phi + through_steps => influence = through_steps
+  through_fit = influence_of_all(clusters.rows.rows, functions) / share => through_fit = 0.0 * self._phi
+  if groups is None and self.step.outcome.levels: => if False:
 cluster_regression/results.py : cluster_regression
   if p * len(tests) < LEVEL => if p < LEVEL
+cluster_regression/conclusion.py : cluster_regression
+  self._step.require_order(optimum.rows) => pass
 estimators/other_densities.py : estimators/test_model_check.py
   smallest, largest = ends => smallest, largest = joined.min(), joined.max()
   / 10.0**digits, max(digits, 0) => / 10.0**digits, 0

@@ -95,8 +95,8 @@ print(textwrap.fill(effects.note, 88))
 # note names the surest pair of columns only; what of education, for which much was claimed?
 direct = next(own for own in effects.direct_effects if own.other == "education")
 print(
-    f"{direct.other} and {direct.column} within classes: correlation of a pair of categories "
-    f"{direct.size:.2f}, p = {direct.p_value:.2f}"
+    f"{direct.other} and {direct.column} within classes: largest correlation of two of their "
+    f"categories {direct.size:.2f}, p = {direct.p_value:.2f}"
 )
 
 # %%
@@ -114,8 +114,8 @@ for longest in (False, True):
     print(f"{who}: {len(rows)} people, {share:.2f} +- {sd:.2f} of them in this class")
 
 # %%
-# The difference is the same, from fits that share nothing. The direct effect is there, but it does
-# not make the difference.
+# The difference is the same, from fits that share nothing. If there is a direct effect, it does not
+# make the difference.
 #
 # What the classes explain
 # ------------------------
@@ -138,9 +138,8 @@ plt.show()
 
 # %%
 # By labels nearly a quarter of class 0 votes for Dole. But some of those with the label 0 are
-# conservatives, and these are the ones who vote for Dole: the vote itself shows who they are. Who
-# is right? Put the vote into the table, as a fourth answer. Then it helps to define the classes,
-# and within a class nearly all vote alike:
+# conservatives, and many of these vote for Dole. Who is right? Put the vote into the table, as a
+# fourth answer. Then it helps to define the classes, and within a class nearly all vote alike:
 table = X.join(people["vote"])
 together = LRVBLatentClassMixture(3, random_state=0).fit(table)
 print("votes for Dole:", together.tables_["vote"]["Dole"].round(2).to_dict())
@@ -151,7 +150,7 @@ print(together.model_check(table).verdict)
 # know where the candidates stand. For 0.18 +- 0.02 Clinton is no further to the left than Dole.
 # Education tells them apart: after school alone it would be 0.35 +- 0.04, after the longest
 # education 0.04 +- 0.02. Of the conservatives nearly all vote for Dole, of the liberals and
-# moderates 0.06 +- 0.04; labels say 0.23. In how often they watch the news on television the
+# moderates 0.12 +- 0.04; labels say 0.23. In how often they watch the news on television the
 # classes are not known to differ.
 #
 # Read on: the page `What explains the clusters? <../guide/what_explains_the_clusters.html>`_ of the

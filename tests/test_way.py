@@ -32,7 +32,7 @@ LIMITS = {
     "influence on classes": (28, 115, 82, 13),
     "predict classes": (18, 68, 45, 11),
 }
-MOST_FILES, MOST_LINES = 238, 30_045
+MOST_FILES, MOST_LINES = 239, 30_060
 # Steps of the fits that are traced: the changes of file grow with them.
 STEPS, STEPS_OF_CLASSES = 8, 12
 # Own classes in the method resolution order of an estimator, one for an old scikit-learn; methods of a class.

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-COVARIATES, OUTCOME = "covariate", "outcome"
+COVARIATES, OUTCOME, SKEWED = "covariate", "outcome", "skewed outcome"
 N_ITEMS = 6
 _INTERCEPTS = (0.0, 2.34459467, -3.65540533)  # Classes are then equally large on average.
 _SLOPES = (0.0, -1.0, 1.0)
@@ -42,7 +42,7 @@ class Design:
 
     Attributes
     ----------
-    question : {"covariate", "outcome"}
+    question : {"covariate", "outcome", "skewed outcome"}
     n_samples : int
     separation : float
     """
@@ -70,7 +70,9 @@ class Design:
             named = pd.Series(given, name="w")
         else:
             labels = rng.integers(self.n_clusters, size=self.n_samples)
-            named = pd.Series(np.array(self.means)[labels] + rng.normal(size=self.n_samples), name="y")
+            N = self.n_samples
+            noise = rng.exponential(size=N) - 1.0 if self.question == SKEWED else rng.normal(size=N)
+            named = pd.Series(np.array(self.means)[labels] + noise, name="y")
         return SimulatedTable(self._rows(rng, labels), named, labels)
 
     @property
@@ -147,14 +149,16 @@ class GaussianClusters(Design):
         return mixture.means_[:, 0].argsort().tolist()
 
 
+_SIZES = (
+    (LatentClasses, [(n_samples, apart) for n_samples in (500, 1000, 2500) for apart in (0.7, 0.8, 0.9)]),
+    (GaussianClusters, [(300, 3.0), (1000, 2.0), (1000, 3.0)]),
+)
 DESIGNS = tuple(
     design(question, n_samples, separation)
-    for question in (COVARIATES, OUTCOME)
-    for design, sizes in (
-        (LatentClasses, [(n_samples, apart) for n_samples in (500, 1000, 2500) for apart in (0.7, 0.8, 0.9)]),
-        (GaussianClusters, [(300, 3.0), (1000, 2.0), (1000, 3.0)]),
-    )
+    for question in (COVARIATES, OUTCOME, SKEWED)
+    for design, sizes in _SIZES
     for n_samples, separation in sizes
+    if question != SKEWED or n_samples == 1000
 )
 DESIGN_OF_STEPMIX = 1000, 0.8  # Rows and separation of the classes of which StepMix is asked too.
 

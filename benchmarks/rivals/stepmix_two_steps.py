@@ -7,7 +7,6 @@ import warnings
 
 import numpy as np
 
-_STRUCTURAL = {"covariate": "covariate", "outcome": "gaussian_diag"}
 _N_STARTS = 10  # Of the fit; refits of the bootstrap have one each.
 
 
@@ -18,7 +17,7 @@ class TwoSteps:
     ----------
     X : (N, P) of zeros and ones
     given : (N,), the covariate or the outcome
-    question : {"covariate", "outcome"}
+    question : {"covariate", "outcome", "skewed outcome"}
     n_classes : int
     """
 
@@ -26,7 +25,8 @@ class TwoSteps:
         from stepmix import StepMix
 
         self._X, self._given, self._question = X, given[:, None], question
-        arguments = {"measurement": "binary", "structural": _STRUCTURAL[question], "n_steps": 2}
+        structural = "covariate" if question == "covariate" else "gaussian_diag"
+        arguments = {"measurement": "binary", "structural": structural, "n_steps": 2}
         quiet = {"verbose": 0, "progress_bar": 0}
         self._model = StepMix(n_classes, n_init=_N_STARTS, random_state=0, **arguments, **quiet)
         with warnings.catch_warnings():
@@ -56,7 +56,7 @@ class TwoSteps:
 
     def _of(self, parameters, order):
         own = parameters.loc["structural"].droplevel("model_name")["value"]
-        if self._question == "outcome":
+        if self._question != "covariate":
             return own.loc["means"].groupby(level="class_no").first().to_numpy()[order]
         own = own.loc["beta"].unstack("variable").drop(columns="intercept").to_numpy()[:, 0]
         return own[order][1:] - own[order][0]

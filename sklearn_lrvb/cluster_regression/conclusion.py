@@ -23,18 +23,20 @@ class RegressionConclusion(EstimateConclusion):
         """The second step at an optimum, and the derivatives of the estimate: SecondStep, (D,)."""
         if self._step.rows.rows is None:  # Results hold no rows of X.
             self._step = self._step.seeing(optimum.rows)
+            if optimum.fit is None and optimum.rows is not None:
+                self._step.require_order(optimum.rows)
         if optimum.fit is None:
             step = self._step
         elif optimum in self._steps:
             step = self._steps[optimum]
         else:
             step = self._steps[optimum] = self._step.at(optimum.rows, optimum.posterior)
-            if not step.maximum.converged:
+            if not step.converged:
                 raise ConclusionError("The regression did not converge without these rows.")
-        return step, self._entry(step.maximum.parameters)[1]
+        return step, self._entry(step.parameters)[1]
 
     def _estimate(self, optimum):
-        return self._entry(self._at(optimum)[0].maximum.parameters)[0]
+        return self._entry(self._at(optimum)[0].parameters)[0]
 
     def _variance(self, optimum):
         step, slopes = self._at(optimum)

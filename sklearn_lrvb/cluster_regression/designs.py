@@ -14,8 +14,7 @@ from sklearn_lrvb.rows import is_dask, is_source
 # Share of the variance of a column of the design that the others must leave unexplained, at least.
 _LEAST_UNEXPLAINED = 1e-10
 _FIRST = 100  # Rows by which most columns are told apart.
-# Categories of a column: more are names of rows, and those of an outcome make K times as many parameters.
-_MOST_LEVELS = {"covariates": 50, "outcome": 20}
+_MOST_LEVELS = 50  # Categories of a column: more are names of rows.
 
 
 @dataclass(frozen=True)
@@ -39,16 +38,6 @@ class GivenTable:
     def is_complete(self):
         """Which rows have a value in every column, bool array (n,)."""
         return ~np.isnan(self.values).any(axis=1)
-
-    def column(self, number):
-        """One column: GivenTable."""
-        return GivenTable(self.columns[number : number + 1], self.values[:, number : number + 1])
-
-    @classmethod
-    def joined(cls, tables):
-        """The columns of several tables: GivenTable."""
-        columns = tuple(column for own in tables for column in own.columns)
-        return cls(columns, np.concatenate([own.values for own in tables], axis=1))
 
     def along(self, which):
         """Some of the rows, bool array (n,)."""
@@ -132,15 +121,15 @@ def require_levels(column, values, owner):
     values : (n,), of rows without a missing value
     owner : {"covariates", "outcome"}
     """
-    seen, most = np.unique(values), _MOST_LEVELS[owner]
+    seen = np.unique(values)
     if len(seen) < 2:
         raise ValueError(
             f"Column {column.name!r} of {owner} is constant in the {len(values)} rows that take part, and so "
             "says nothing about clusters: leave it out."
         )
-    if not column.holds_numbers and len(seen) > most:
+    if not column.holds_numbers and len(seen) > _MOST_LEVELS:
         raise ValueError(
-            f"Column {column.name!r} of {owner} has {len(seen)} categories; up to {most} are taken. "
+            f"Column {column.name!r} of {owner} has {len(seen)} categories; up to {_MOST_LEVELS} are taken. "
             f"Join categories, or say columns={{{column.name!r}: 'numeric'}} if they are numbers."
         )
 
@@ -212,19 +201,31 @@ class Design:
         column = self.table.columns[covariate]
         return f"{column.name}={column.categories[int(level)]}"
 
-    def changed(self, covariate, value):
-        """The table with all rows at a level of a covariate, or with a number's values shifted: (n, C)."""
-        values = self.table.values.copy()
-        is_number = self.references[covariate] is None
-        values[:, covariate] = values[:, covariate] + value if is_number else value
-        return values
+    def with_value(self, matrix, covariate, value):
+        """A design matrix with all rows at a value or level of a covariate, (n, P) -> (n, P)."""
+        changed = matrix.copy()
+        for place, column in enumerate(self.columns, 1):
+            if column.covariate == covariate:
+                own = value if column.level is None else float(value == column.level)
+                changed[:, place] = (own - column.centre) / column.scale
+        return changed
+
+    def moved(self, matrix, covariate, deviations):
+        """The same with the numbers of a covariate moved by so many standard deviations."""
+        changed = matrix.copy()
+        changed[:, 1 + self._place_of(covariate)] += deviations
+        return changed
+
+    def _place_of(self, covariate):
+        """The place of a covariate's first column: int."""
+        return next(place for place, column in enumerate(self.columns) if column.covariate == covariate)
 
     def scale_of(self, covariate):
         """Standard deviation of a covariate of numbers: float."""
-        return next(column.scale for column in self.columns if column.covariate == covariate)
+        return self.columns[self._place_of(covariate)].scale
 
 
-def design_of(table, weights, levels, owner="covariates"):
+def design_of(table, weights, levels):
     """The design of a table of covariates: Design.
 
     Parameters
@@ -239,13 +240,15 @@ def design_of(table, weights, levels, owner="covariates"):
         On unknown levels, and columns that are constant, or combinations of the others, in these rows.
     """
     for column, own in zip(table.columns, table.values.T, strict=True):
-        require_levels(column, own, owner)
+        require_levels(column, own, "covariates")
     references = tuple(
         _reference(column, own, levels) for column, own in zip(table.columns, table.values.T, strict=True)
     )
     unknown = [name for name in levels if name not in table.names]
     if unknown:
-        raise ValueError(f"levels names the column {unknown[0]!r}, but {owner} has {', '.join(table.names)}.")
+        raise ValueError(
+            f"levels names the column {unknown[0]!r}, but covariates has {', '.join(table.names)}."
+        )
     columns = []
     for number, (column, reference) in enumerate(zip(table.columns, references, strict=True)):
         if reference is None:
@@ -262,11 +265,12 @@ def design_of(table, weights, levels, owner="covariates"):
         scale = float(np.sqrt(np.average(np.square(own - centre), weights=weights)))
         if not scale > 1e-12 * np.abs(own).max(initial=0.0):
             raise ValueError(
-                f"{column.name!r} of {owner} is constant in the rows that have all values: leave it out."
+                f"{column.name!r} of covariates varies too little for its size, in the rows that have all "
+                "values: subtract a constant, or leave it out."
             )
         scaled.append(DesignColumn(column.name, column.covariate, column.level, centre, scale))
     design = Design(table, tuple(scaled), references)
-    _refuse_collinear(design, weights, owner)
+    _refuse_collinear(design, weights)
     return design
 
 
@@ -289,7 +293,7 @@ def _reference(column, values, levels):
     return float(seen[names.index(wanted)])
 
 
-def _refuse_collinear(design, weights, owner):
+def _refuse_collinear(design, weights):
     """Raise ValueError where a column of the design is a linear combination of those before it."""
     matrix = design.matrix(design.table.values)[:, 1:]
     moments = (matrix * weights[:, None]).T @ matrix / weights.sum()
@@ -298,7 +302,7 @@ def _refuse_collinear(design, weights, owner):
         explained = before @ np.linalg.lstsq(moments[:place, :place], before, rcond=None)[0]
         if moments[place, place] - explained < _LEAST_UNEXPLAINED:
             raise ValueError(
-                f"{column.name!r} of {owner} is a linear combination of {owner} before it, so that their "
+                f"{column.name!r} of covariates is a linear combination of those before it, so that their "
                 "effects cannot be told apart: leave one of them out."
             )
 

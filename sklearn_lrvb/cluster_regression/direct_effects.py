@@ -1,45 +1,52 @@
 """Direct effects: whether a covariate or an outcome goes with a column of X within clusters.
 
 The two steps assume that covariates and outcomes tell about the columns of X only through the cluster. Where
-they do not, slopes and differences are biased, and nothing in them says so. With h a column of X, or the
-indicator of one of its categories, z a column of the design or an outcome, r_nk the probabilities of the
-clusters given all that is known of the row, and m_k and o_k the means of h and z in cluster k,
+they do not, slopes and differences are biased, and nothing in them says so. With y an outcome, or a column of
+the design of covariates (which is then an outcome, too), its residuals e_n of least squares on the
+probabilities r of the clusters have the mean zero whatever the values of X (`outcome_step`). So has, for a
+column x_j of X, or the indicator of one of its categories, with its means m_k in the clusters,
 
-    S = sum_n v_n phi_n,    phi_n = sum_k r_nk u_nk,    u_nk = (h_n - m_k)(z_n - o_k),
+    T = sum_n v_n phi_n,    phi_n = f_n e_n,    f_n = x_nj - sum_k r_nk m_k,
 
-is the covariance of h and z within clusters. It is zero on average if the assumption holds. It depends on
-both steps through r alone, as the score of a parameter with the gradients u does (`structural_model`). So the
-influence of a row on S is
+with f less its own projection on the regressors. It depends on both steps through r, as the score of least
+squares does. So with B and C of T in place of those of the score, the influence of a row on T is
 
-    phi_n + B I^-1 s_n + (C_phi + B I^-1 C) M^-1 g_n,    B = sum_n v_n Cov_r(u_n, d_n),
+    phi_n + B I_gamma^-1 s_n,gamma + (C + B I_gamma^-1 C_gamma) M^-1 g_n,
 
-with C_phi the response of S to the coefficients of the fit, as C is that of the score; and the sum of its
-squares is the variance of S. The test is chi-squared for all categories of two columns together. Of many
-rows, S is of a sample; rows that are not in it vary S through both steps alone.
+and the sum of its squares is the variance of T. (What T depends on by way of f is near zero, as sums of e
+times functions of x are.) Of categories, products of residuals have their expectation in place, as squares of
+few rows are too small. Then the test is chi-squared for all categories of two columns together, and else
+Hotelling's. C takes a linear system for every pair of columns. So of many columns of X those are tested that
+look surest as if clusters were certain, and p-values count all of them.
 
-Where rows belong together in groups, squares are of sums over groups. If clusters have another shape than the
-model says, S need not be zero either.
+Of many rows, T and both second steps are of a sample. Other rows vary T through the fit alone. If rows belong
+together in groups, squares are of sums over groups: then some groups are sampled, and a part of their rows
+where these are many. The sum over a group of what goes through the fit is that of the part, by its share.
 
-*Conventions.* n rows of the sample, m pairs of h and z, L labels, D parameters of the second step.
+If clusters have another shape than the model says, T need not be zero either.
+
+*Conventions.* n rows of the sample, h columns of X and q of y (m = h q pairs), L labels.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import chdtrc
 
 from sklearn_lrvb.answers.groups import summed_by_group
-from sklearn_lrvb.cluster_regression.estimation import influence_of_all, response_to_clusters
+from sklearn_lrvb.cluster_regression.estimation import (
+    influence_of_all,
+    p_value_of_square,
+    response_to_clusters,
+    square_and_rank,
+)
 from sklearn_lrvb.reports.rounding import p_in_words
 
 _MOST_ROWS, _LEAST_ROWS, _NUMBERS = 5000, 500, 3e7  # Of the sample; and numbers that are made of it.
-# Pairs of h and z: of more, evenly spaced columns of X are tested; and pairs times unknowns of the fit, as
-# each pair takes a linear system.
-_MOST_PAIRS, _LEAST_PAIRS, _UNKNOWNS = 200, 10, 2e5
-_LEAST_PAIRS_SEEN = 20  # Rows that have values of both, at least.
-_LEAST_EIGENVALUE = 1e-8  # Of a correlation matrix, below which it is zero.
-_LEAST_VARIANCE = 1e-10  # Share of the variance of h and z that a pair must have within clusters.
+_MOST_PAIRS, _LEAST_PAIRS, _UNKNOWNS = 200, 3, 5e4  # Of an outcome; and pairs times unknowns of the fit.
+_LEAST_GROUPS = 100  # That are sampled, if there are as many.
+_LEAST_ROWS_SEEN = 20  # Rows that have a value of a column of X, at least.
+_LEAST_VARIANCE = 1e-10  # Share of the variance of h and z that is left within clusters, at least.
 
 
 @dataclass(frozen=True)
@@ -50,7 +57,7 @@ class DirectEffect:
     ----------
     column, other : str, names of the column of X, and of the covariate or outcome
     size : float, their correlation within clusters; of categories the largest size of one of theirs
-    p_value : float, times the number of tests (Bonferroni)
+    p_value : float, times the number of pairs of columns (Bonferroni)
     """
 
     column: str
@@ -69,179 +76,213 @@ class DirectEffect:
         )
 
 
-@dataclass(frozen=True)
-class _Columns:
-    """Some columns as numbers and indicators of categories.
-
-    Attributes
-    ----------
-    values : (n, h), NaN where missing
-    owners : int array (h,), of which column each is
-    """
-
-    values: np.ndarray
-    owners: np.ndarray
-
-    @classmethod
-    def of(cls, values, n_categories):
-        """Of columns (n, c), given numbers of categories, int array (c,), zero of numbers."""
-        parts, owners = [], []
-        for number, (own, size) in enumerate(zip(values.T, n_categories, strict=True)):
-            levels = np.unique(own[~np.isnan(own)])[1:] if size else [None]
-            for level in levels:
-                parts.append(own if level is None else np.where(np.isnan(own), np.nan, own == level))
-                owners.append(number)
-        return cls(np.stack(parts, axis=1), np.array(owners))
-
-
-def direct_effects(rows, step, tables, groups, random_state):
-    """The direct effects of all pairs of columns, as if each was tested alone: list of DirectEffect.
+def direct_effects(uncertainty, rows, names, steps, groups, random_state):
+    """The direct effects of outcomes, or covariates, and the columns of X, the surest first.
 
     Parameters
     ----------
-    rows : pair of PosteriorUncertainty and Rows, all that were given
-    step : SecondStep
-    tables : pair of list of str, names of the columns of X, and GivenTable, covariates and outcomes along the
-        rows that count
+    uncertainty : PosteriorUncertainty of the fit
+    rows : Rows, all that were given
+    names : list of str, of the columns of X
+    steps : list of OutcomeStep, which see the rows that count
     groups : int array (n,), the group of every row that counts, or None
     random_state : numpy.random.RandomState
+
+    Returns
+    -------
+    effects : tuple of DirectEffect
     """
-    (uncertainty, given), (names, table) = rows, tables
-    sizes_of_others = np.array(
-        [0 if column.holds_numbers else len(column.categories) for column in table.columns]
-    )
-    others = _Columns.of(table.values[step.data.numbers], sizes_of_others)
-    n_categories = uncertainty.fitted.n_categories
-    n_pairs = np.clip(_UNKNOWNS / uncertainty.source.size, _LEAST_PAIRS, _MOST_PAIRS)
-    n_tested = max(1, int(n_pairs / max(1, len(others.owners) * np.maximum(n_categories - 1, 1).mean())))
-    tested = np.unique(np.linspace(0, len(names) - 1, min(n_tested, len(names))).astype(np.intp))
-    most = _NUMBERS / (_MOST_PAIRS * step.model.n_labels)
-    n_rows = int(min(len(step.data.numbers), _MOST_ROWS, max(_LEAST_ROWS, most)))
-    places = np.sort(random_state.permutation(len(step.data.numbers))[:n_rows])
-    numbers = step.data.numbers[places]
-    sample = given.chosen(np.flatnonzero(given.which_count())[numbers])
-    own = _Columns.of(np.asarray(sample.X, dtype=np.float64)[:, tested], n_categories[tested])
-    pairs = _Pairs.of(own, _Columns(others.values[places], others.owners), step.on(sample, numbers))
-    covariance = pairs.covariance(uncertainty, step, None if groups is None else groups[numbers])
-    found = []
-    for a, b in np.unique(np.stack([pairs.owners, pairs.other_owners], axis=1), axis=0):
-        which = (pairs.owners == a) & (pairs.other_owners == b) & pairs.varies
-        if which.any():
-            square, rank = _square_and_rank(pairs.sums[which], covariance[np.ix_(which, which)])
-            sizes = pairs.correlations[which]
-            is_of_numbers = not n_categories[tested[a]] and not sizes_of_others[b]
+    found, n_categories = [], uncertainty.fitted.n_categories
+    counted = np.flatnonzero(rows.which_count())
+    n_made = np.maximum(n_categories - 1, 1).sum() * max(own.outcome.n_columns for own in steps)
+    n_rows = min(_MOST_ROWS, max(_LEAST_ROWS, int(_NUMBERS / n_made)))
+    n_pairs = np.clip(_UNKNOWNS / uncertainty.source.size, _LEAST_PAIRS, _MOST_PAIRS) / len(steps)
+    for step in steps:
+        numbers, share = _sampled(step.data.numbers, groups, n_rows, random_state)
+        sample = rows.chosen(counted[numbers])
+        columns, owners = _as_numbers(np.asarray(sample.X, dtype=np.float64), n_categories)
+        dependence = _Dependence.of(step.on(sample, numbers), columns, owners).surest(n_pairs)
+        if not len(dependence.pairs):
+            continue
+        rest = max(step.clusters.n_rows_of_fit * share / dependence.rows.weights.sum() - 1.0, 0.0)
+        own_groups, n_units = None, len(numbers)
+        if groups is not None:
+            codes, own_groups = np.unique(groups[numbers], return_inverse=True)
+            n_units = len(codes)
+        covariance = dependence.covariance(uncertainty, share, rest, own_groups)
+        freedom = np.inf if groups is None and step.outcome.levels else n_units - 1.0
+        owners = dependence.owners_of_pairs
+        for place in np.unique(owners):
+            which = owners == place
+            square, rank = square_and_rank(dependence.sums[which], covariance[np.ix_(which, which)])
+            sizes = dependence.correlations[which]
+            is_of_numbers = not n_categories[place] and not step.outcome.levels
             size = float(sizes[0] if is_of_numbers else np.abs(sizes).max())
-            p = float(chdtrc(rank, square))
-            found.append(DirectEffect(names[tested[a]], table.columns[b].name, size, p))
-    return found
+            p_value = p_value_of_square(square, rank, freedom)
+            if not np.isnan(p_value):
+                p_value = min(1.0, len(steps) * len(names) * p_value)
+                found.append(DirectEffect(names[place], step.outcome.name, size, p_value))
+    return tuple(sorted(found, key=lambda own: own.p_value))
+
+
+def _sampled(numbers, groups, n_rows, random_state):
+    """About as many rows as wanted, in order, and what share they are of the rows of their groups.
+
+    Parameters
+    ----------
+    numbers : int array, places of rows among those that count
+    groups : int array, the group of every row that counts, or None
+    n_rows : int
+    random_state : numpy.random.RandomState
+    """
+    kept, share = numbers, 1.0
+    if groups is not None:
+        codes = np.unique(groups[numbers])
+        n_groups = min(len(codes), max(_LEAST_GROUPS, int(n_rows * len(codes) / len(numbers))))
+        kept = numbers[np.isin(groups[numbers], random_state.permutation(codes)[:n_groups])]
+        share = min(1.0, n_rows / len(kept))
+    return np.sort(random_state.permutation(kept)[:n_rows]), share
+
+
+def _as_numbers(values, n_categories):
+    """Columns of X as numbers and indicators of categories, (n, h), and of which column each is, (h,).
+
+    Parameters
+    ----------
+    values : (n, c), NaN where missing
+    n_categories : int array (c,), zero of numbers
+    """
+    parts, owners = [], []
+    for number, (own, size) in enumerate(zip(values.T, n_categories, strict=True)):
+        levels = np.unique(own[~np.isnan(own)])[1:] if size else [None]
+        for level in levels:
+            parts.append(own if level is None else np.where(np.isnan(own), np.nan, own == level))
+            owners.append(number)
+    parts = parts or [np.empty((len(values), 0))]
+    return np.column_stack(parts), np.array(owners, dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)
-class _Pairs:
-    """S of m pairs of columns, on the rows of a sample.
+class _Dependence:
+    """T of an outcome and columns of X, on the rows of a sample.
 
     Attributes
     ----------
-    step : SecondStep on the sample
-    owners, other_owners : int arrays (m,)
-    u : (n, m, L)
-    terms : RowTerms of the sample
-    scales : (m,), of h times z within clusters
+    step : OutcomeStep on the sample
+    rows : RowsOfOutcome
+    f : (n, h)
+    owners : int array (h,), of which column of X each is
+    pairs : int array (m,), which of the h q pairs of f and columns of the outcome are looked at
     """
 
     step: object
+    rows: object
+    f: np.ndarray
     owners: np.ndarray
-    other_owners: np.ndarray
-    u: np.ndarray
-    terms: object
-    scales: np.ndarray
+    pairs: np.ndarray
 
     @classmethod
-    def of(cls, columns, others, step):
-        """Of the columns of X and of others, and the second step on the same rows."""
-        data, K = step.data, step.labels.n_clusters
-        terms = step.model.row_terms(step.maximum.parameters, data.log_densities, data.matrix, data.y)
-        r = terms.probabilities[:K].T * data.weights[:, None]
-        (h, h_scale), (z, z_scale) = (_centred(own.values, r) for own in (columns, others))
-        u = np.zeros((len(r), h.shape[1], z.shape[1], step.model.n_labels))
-        u[..., :K] = h[:, :, None] * z[:, None]
-        seen = [(~np.isnan(own.values)).astype(float) for own in (columns, others)]
-        has_rows = (seen[0].T @ seen[1]).ravel() >= _LEAST_PAIRS_SEEN
-        owners = np.repeat(columns.owners, z.shape[1]), np.tile(others.owners, h.shape[1])
-        return cls(
-            step,
-            *owners,
-            u.reshape(len(r), -1, step.model.n_labels),
-            terms,
-            has_rows * np.outer(h_scale, z_scale).ravel(),
+    def of(cls, step, columns, owners):
+        """Of columns (n, h), NaN where missing: those that vary within clusters, and have rows."""
+        rows = step.on_rows(np.arange(len(columns)))
+        r, weights = rows.terms.probabilities, rows.weights
+        is_seen = ~np.isnan(columns)
+        known = np.where(is_seen, columns, 0.0)
+        known -= (known.sum(axis=0) / np.maximum(is_seen.sum(axis=0), 1)) * is_seen
+        means = ((r * weights) @ known) / np.maximum((r * weights) @ is_seen, 1e-300)
+        f = (known - r.T @ means) * is_seen
+        weighted = rows.z * weights[:, None]
+        f -= rows.z @ (np.linalg.pinv(weighted.T @ rows.z, hermitian=True) @ (weighted.T @ f))
+        varies = weights @ np.square(f) > _LEAST_VARIANCE * (weights @ np.square(known))
+        varies &= is_seen.sum(axis=0) >= _LEAST_ROWS_SEEN
+        left = weights @ np.square(rows.e)
+        kept = np.outer(varies, left > _LEAST_VARIANCE * (weights @ np.square(step.outcome.values)))
+        return cls(step, rows, f, owners, np.flatnonzero(kept))
+
+    @property
+    def owners_of_pairs(self):
+        """Of which column of X each pair is, int array (m,)."""
+        return np.repeat(self.owners, self.rows.e.shape[1])[self.pairs]
+
+    def surest(self, n_pairs):
+        """Those columns of X, at least one, that look surest as if clusters were certain: _Dependence."""
+        squares = np.square(self.sums) / np.maximum(self.rows.weights @ np.square(self._phi), 1e-300)
+        owners, q = self.owners_of_pairs, self.rows.e.shape[1]
+        largest = np.zeros(self.owners.max(initial=-1) + 1)
+        np.maximum.at(largest, owners, squares)
+        order = np.argsort(-largest, kind="stable")
+        sizes = np.cumsum(np.bincount(owners, minlength=len(largest))[order])
+        chosen = order[: max(1, np.searchsorted(sizes, n_pairs, side="right"))]
+        pairs = self.pairs[np.isin(owners, chosen)]
+        columns, places = np.unique(pairs // q, return_inverse=True)
+        return _Dependence(
+            self.step, self.rows, self.f[:, columns], self.owners[columns], places * q + pairs % q
         )
 
     @cached_property
-    def phi(self):
+    def _phi(self):
         """(n, m)"""
-        return np.einsum("nmk,kn->nm", self.u, self.terms.probabilities)
+        q = self.rows.e.shape[1]
+        return self.f[:, self.pairs // q] * self.rows.e[:, self.pairs % q]
 
     @cached_property
     def sums(self):
-        """S, (m,)"""
-        return self.step.data.weights @ self.phi
+        """T, (m,)"""
+        return self.rows.weights @ self._phi
 
     @property
     def correlations(self):
-        """S in units of h and z within clusters, (m,)."""
-        total = self.step.data.weights.sum() * np.where(self.varies, self.scales, 1.0)
-        return self.sums / total
+        """Of f and e, (m,)."""
+        sizes = (self.rows.weights @ np.square(own) for own in (self.f, self.rows.e))
+        return self.sums / np.sqrt(np.outer(*sizes)).ravel()[self.pairs]
 
     @property
-    def varies(self):
-        """Which pairs vary within clusters, bool array (m,)."""
-        return self.scales > 0.0
+    def n_of_row(self):
+        """Numbers that are made of a row: int."""
+        return self.step.n_of_row + len(self.sums) * self.step.clusters.model.n_labels
 
-    def covariance(self, uncertainty, step, codes=None):
-        """Covariance of S, (m, m), given the second step on all rows; codes (n,) of groups, or None."""
-        data, model = self.step.data, self.step.model
-        phi, r = self.phi, self.terms.probabilities.T
-        responses = r[:, None] * (self.u - phi[..., None]) * data.weights[:, None, None]
-        slopes = np.einsum("nmk,qkn->nmq", responses, self.terms.gradients, optimize=True)
-        in_predictors = slopes.reshape(len(r), -1).T @ data.matrix
-        in_predictors = in_predictors.reshape(phi.shape[1], model.n_predictors, -1)
-        change = model.in_parameters(in_predictors) @ step.maximum.covariance
-        targets, source = uncertainty.targets, uncertainty.source
-        of_clusters = response_to_clusters(self.step, targets, responses) + change @ step.sensitivity(targets)
-        information = source.information(len(change))
-        functions = self.step.posterior.model.influence_functions(
-            self.step.posterior, information.solve(of_clusters.T).T
-        )
-        through_steps = influence_of_all(self.step.rows.rows, functions)
-        through_steps += model.score_of_rows(self.terms, data.matrix) @ change.T
-        rest = max(step.data.weights.sum() / data.weights.sum() - 1.0, 0.0)
-        influence = phi + through_steps
-        return _squares(data.weights, influence, codes) + rest * _squares(data.weights, through_steps, codes)
+    def responses(self, numbers):
+        """How T responds to log densities of some rows: (m, L, n)."""
+        responses = self.step.on_rows(numbers).responses(self.f[numbers])
+        return responses.reshape(-1, *responses.shape[2:])[self.pairs]
+
+    def covariance(self, uncertainty, share, rest, groups):
+        """Covariance of T, (m, m).
+
+        Parameters
+        ----------
+        uncertainty : PosteriorUncertainty of the fit
+        share : float, of the rows of the groups that are in the sample
+        rest : float, rows of other groups by those of these groups
+        groups : int array (n,), or None
+        """
+        clusters, weights = self.step.clusters, self.rows.weights
+        change = self.rows.in_clusters(self.f)[self.pairs, : clusters.model.size] @ clusters.inverse
+        of_fit = response_to_clusters(self, clusters, uncertainty.targets)
+        of_fit = of_fit + change @ clusters.response(uncertainty.targets)
+        solved = uncertainty.source.information(len(of_fit)).solve(of_fit.T).T
+        functions = clusters.posterior.model.influence_functions(clusters.posterior, solved)
+        through_fit = influence_of_all(clusters.rows.rows, functions) / share
+        through_steps = through_fit + clusters.score_of_rows(np.arange(len(weights))) @ change.T
+        if groups is None and self.step.outcome.levels:
+            whole = self._of_shares() + _squares(weights, through_steps, None)
+        else:
+            whole = _squares(weights, self._phi + through_steps, groups)
+        return whole + rest * _squares(weights, through_fit, groups)
+
+    def _of_shares(self):
+        """Covariance of T where outcomes of rows are drawn from their shares, which few rows do not bend."""
+        outcome, q = self.step.outcome, self.rows.e.shape[1]
+        shares = np.clip(outcome.values - self.rows.e + outcome.centre, 0.0, 1.0)
+        own, other = self.f[:, self.pairs // q], shares[:, self.pairs % q]
+        weighted = own * other * self.rows.weights[:, None]
+        are_same = np.equal.outer(self.pairs % q, self.pairs % q)
+        return are_same * (weighted.T @ own) - weighted.T @ (own * other)
 
 
-def _square_and_rank(values, covariance):
-    """values' covariance^-1 values, and the rank of the covariance: float, int."""
-    scale = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
-    sizes, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
-    kept = sizes > _LEAST_EIGENVALUE
-    return float((np.square((values / scale) @ vectors)[kept] / sizes[kept]).sum()), int(kept.sum())
-
-
-def _squares(weights, influence, codes):
+def _squares(weights, influence, groups):
     """Sum over the rows, or over groups, of squares of influence: (n,), (n, m) -> (m, m)."""
-    if codes is None:
+    if groups is None:
         return (weights[:, None] * influence).T @ influence
-    sums = summed_by_group((weights[:, None] * influence).T, codes, codes.max() + 1).of_all()
+    sums = summed_by_group((weights[:, None] * influence).T, groups, groups.max() + 1).of_all()
     return sums.T @ sums
-
-
-def _centred(values, r):
-    """Values less their means in the clusters, (n, h, K), zero where missing; and their scales, (h,)."""
-    is_seen = ~np.isnan(values)
-    known = np.where(is_seen, values, 0.0)
-    totals = np.maximum(is_seen.T @ r, 1e-300)
-    centred = (known[:, :, None] - ((known.T @ r) / totals)[None]) * is_seen[:, :, None]
-    variances = np.einsum("nhk,nk->h", np.square(centred), r) / totals.sum(axis=1)
-    whole = np.nanvar(values, axis=0)
-    relative = variances / np.where(whole > 0, whole, 1.0)
-    return centred, np.sqrt(np.where(relative > _LEAST_VARIANCE, variances, 0.0))

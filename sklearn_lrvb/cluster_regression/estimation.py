@@ -1,44 +1,47 @@
-"""The second step at a fit, and what its estimates vary by.
+"""Error bars of a second step: what its estimates vary by.
 
-Let eta be the coefficients of the fit, of which the clusters' log densities are linear functions, dl_nk =
-h_k(x_n)' deta_k with the features h (`mixture.model.Coordinates`), and Sigma their covariance by linear
-response. With the information I of the second step, its score s_n, and
+Let beta be the coefficients of the fit, of which the clusters' log densities are linear functions, dl_nk =
+h_k(x_n)' dbeta_k with the features h (`mixture.model.Coordinates`), and M^-1 their covariance by linear
+response. The parameters phi of a second step make its score zero, a sum over the rows of s_n. With minus its
+derivative I, and
 
     C = sum_n v_n sum_k (ds_n / dl_nk) h_k(x_n)',
 
-    dgamma = I^-1 (change of the score + C deta),        Cov(gamma) = I^-1 + I^-1 C Sigma C' I^-1.
+    dphi = I^-1 (change of the score + C dbeta),    Cov(phi) = I^-1 Var(score) I^-1 + I^-1 C M^-1 C' I^-1.
 
-The two parts are uncorrelated in large samples, because the first step finds the clusters whatever their
-weights are. C takes one pass over the rows, and Sigma C' one solve. The influence of a row of weight one is
+The two parts are uncorrelated in large samples: given the values of X in a row, its score is zero on average.
+C takes one pass over the rows, and M^-1 C' one solve. The influence of a row of weight one is
 
     I^-1 (s_n + C M^-1 g_n),
 
-with M^-1 g_n its influence on eta (`answers.influence`): its sums over groups give the sandwich.
+with M^-1 g_n its influence on beta (`answers.influence`): its sums over groups give the sandwich.
 
-Where linear response is not good, eta is drawn from the exact posterior. In place of C Sigma C' is then the
-covariance of the score over the draws, at the maximum that belongs to the mean log densities over the draws.
-(The mean of the maxima of all draws would be too small: draws are further from the truth than their mean is,
-and errors of the clusters make effects smaller.) In both cases clusters are not moved by covariates and
+Where linear response is not good, beta is drawn from the exact posterior. In place of C M^-1 C' is then the
+covariance of the score over the draws, at the estimate that belongs to the mean log densities over the draws.
+(The mean of the estimates of all draws would be too small: draws are further from the truth than their mean
+is, and errors of the clusters make effects smaller.) In both cases clusters are not moved by covariates and
 outcomes, as in a *cut posterior* (M. Plummer, "Cuts in Bayesian graphical models", Statistics and Computing
 25 (2015), 37-43).
+
+*Conventions.* n rows, L labels (clusters, and noise), P columns of the design, D parameters.
 """
 
-import copy
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.linalg import null_space
+from scipy.special import chdtrc, fdtrc
 
 from sklearn_lrvb.answers.groups import summed_by_group
 from sklearn_lrvb.answers.targets import LogWeights
-from sklearn_lrvb.cluster_regression.structural_model import StructuralData, StructuralModel
 from sklearn_lrvb.mixture.e_step import expect_in_range
 from sklearn_lrvb.mixture.model import occupied
 from sklearn_lrvb.rows import Workload, batches
 from sklearn_lrvb.sampling.likelihood import log_densities_of_draws
 
+_LEAST_EIGENVALUE = 1e-8  # Of a correlation matrix, below which it is zero.
 N_DRAWS = 200  # Of the exact posterior: of independent ones, standard deviations are known to 5 %.
 
 
@@ -111,7 +114,7 @@ class StepRows:
     ----------
     rows : Rows, n of positive weight
     which : bool (n_given,), which of all rows that were given these are
-    along : (n, P + 2), whether a row takes part, its design, and its outcome (zero where there is none)
+    along : (n, P + 1), whether a row takes part, and its design; zero of rows that do not
     """
 
     rows: Any
@@ -136,141 +139,104 @@ class StepRows:
         """What belongs to the rows, without those that do not count, which rows in parts have too."""
         return values if len(values) == len(self.along) else values[self.which]
 
-    def part(self, model, numbers):
-        """Whether some rows take part, (n,), their design (n, P), and their outcomes (n,) or None."""
-        along = self.along[numbers]
-        y = along[:, -1].astype(model.outcome.dtype) if model.outcome else None
-        return along[:, 0], along[:, 1:-1], y
+    def weights(self, values):
+        """How often rows count in the second step, (n,), zero of rows that do not take part."""
+        return values[:, -1] * self.along[:, 0]
 
 
-class SecondStep:
-    """The second step at one posterior.
+class SecondStep(ABC):
+    """A second step at one posterior: estimates from the rows, and from their log densities in the clusters.
 
-    Parameters
+    Attributes
     ----------
+    data : StructuralData, of the rows that take part
+    maximum : Maximum, of the likelihood of covariates
+    converged : bool
+    of_prior : (D,), what of the information on parameters is of the prior
     rows : StepRows
     posterior : posterior of the fit
     labels : Labels
-    model : StructuralModel
-    values : (n, L + 1), `StepRows.values`
-    start : (D,) or None, where the ascent starts
+    parameters : (D,)
+    inverse : (D, D), I^-1
+    own_covariance : (D, D), that of the parameters if the clusters were known
+    of_one_row : (D, D), what one row more in every cluster adds to the variance of the score
     """
 
-    def __init__(self, rows, posterior, labels, model, values, start=None):
-        self.rows, self.posterior, self.labels, self.model = rows, posterior, labels, model
-        self._values, self._start, self._sensitivity = values, start, None
+    rows: StepRows
+    posterior: Any
+    labels: Labels
 
-    @cached_property
-    def data(self):
-        """The rows that take part: StructuralData."""
-        weights = self._values[:, -1] * self.rows.along[:, 0]
-        numbers = np.flatnonzero(weights > 0)
-        _, matrix, y = self.rows.part(self.model, numbers)
-        return StructuralData(
-            np.ascontiguousarray(self._values[numbers, :-1].T), matrix, y, weights[numbers], numbers
-        )
+    @property
+    @abstractmethod
+    def n_of_row(self):
+        """Numbers that are made of a row: int."""
 
-    @cached_property
-    def maximum(self):
-        """The maximum of the second step at the fit: Maximum."""
-        start = self._start
-        if start is None:
-            log_weights = self.posterior.expectations.log_weights[self.labels.index]
-            start = self.model.start(self.data, np.exp(log_weights))
-        return self.model.maximum(self.data, start)
+    @abstractmethod
+    def score_of_rows(self, numbers):
+        """s of some rows, given their numbers among those that count: (n, D)."""
 
-    def value_where_zero(self, contrasts):
-        """The maximum of log likelihood and log prior where some contrasts (q, D) of parameters are zero."""
-        basis = null_space(contrasts)
-        start = basis @ (basis.T @ self.maximum.parameters)
-        return self.model.maximum(self.data, start, basis).value
+    @abstractmethod
+    def score(self, log_densities):
+        """The sum of s over the rows that take part, (D,), with other log densities (L, n)."""
 
-    def at(self, rows, posterior):
-        """The second step at another posterior, of the same rows with other weights: SecondStep."""
-        values = self.rows.values(rows, posterior, self.labels)
-        return SecondStep(self.rows, posterior, self.labels, self.model, values, self.maximum.parameters)
+    @abstractmethod
+    def response(self, targets):
+        """C, how the score responds to the coefficients of the fit: (D, number of these)."""
 
-    def _terms(self):
-        """How rows enter C and the influence: `_TermsOfBlock`."""
-        coordinates = self.posterior.model.coordinates(self.posterior)
-        weights = self._values[:, -1] * self.rows.along[:, 0]
-        return _TermsOfBlock(
-            coordinates, self.labels.index, self.model, self.rows, weights, self.maximum.parameters
-        )
+    @abstractmethod
+    def with_values(self, values, posterior=None):
+        """The same second step with other `StepRows.values`, and perhaps of another fit: SecondStep."""
 
-    def on(self, rows, numbers):
-        """The same second step, seen on some of the rows: SecondStep, with the maximum of all.
-
-        Parameters
-        ----------
-        rows : ArrayRows, the chosen ones
-        numbers : int array, their numbers among those that count
-        """
-        own = StepRows(rows, np.ones(len(numbers), dtype=bool), self.rows.along[numbers])
-        step = SecondStep(own, self.posterior, self.labels, self.model, self._values[numbers])
-        step.maximum = self.maximum
-        return step
-
+    @abstractmethod
     def seeing(self, rows):
         """The same second step of the same rows, passed again, or of none: SecondStep."""
-        step = copy.copy(self)
-        step.rows = replace(self.rows, rows=rows)
-        return step
 
-    def require_order(self, rows):
-        """Raise ValueError unless the rows come in the order of the covariates and outcomes."""
-        values = self.rows.values(rows, self.posterior, self.labels)
-        if not np.allclose(values, self._values, rtol=1e-6, atol=1e-6):
-            raise ValueError(
-                "X has the rows of the fit in another order than that of the covariates and outcomes, or "
-                "other weights: pass X as it was passed for these."
-            )
-
-    def sensitivity(self, targets):
-        """C, how the score responds to the coefficients of the fit: (D, number of these)."""
-        if self._sensitivity is None:
-            self._sensitivity = response_to_clusters(self, targets)
-        return self._sensitivity
+    def at(self, rows, posterior):
+        """The same second step at another posterior, of the same rows with other weights: SecondStep."""
+        return self.with_values(self.rows.values(rows, posterior, self.labels), posterior)
 
     def influence_functions(self, targets, information, combinations=None):
-        """The influence of rows on the parameters, or on combinations (m, D): StructuralInfluence."""
-        change = self.maximum.covariance
-        change = change if combinations is None else combinations @ change
-        solved = information.solve((change @ self.sensitivity(targets)).T).T
+        """The influence of rows on the parameters, or on combinations (m, D): StepInfluence."""
+        change = self.inverse if combinations is None else combinations @ self.inverse
+        solved = information.solve((change @ self.response(targets)).T).T
         of_fit = self.posterior.model.influence_functions(self.posterior, solved)
-        return StructuralInfluence(of_fit, change, self._terms())
+        return StepInfluence(of_fit, change, self.seeing(None))
 
     def covariance(self, targets, information):
         """Covariance of the parameters by linear response, (D, D)."""
-        sensitivity = self.sensitivity(targets)
-        return self._covariance(sensitivity @ information.solve(sensitivity.T))
+        response = self.response(targets)
+        return self._covariance(response @ information.solve(response.T))
 
     def _covariance(self, of_score):
         """That of the parameters, given that of the score which the uncertainty of clusters makes: (D, D)."""
-        inverse = self.maximum.covariance
-        return inverse + inverse @ (0.5 * (of_score + of_score.T)) @ inverse
+        return self.own_covariance + self.inverse @ (0.5 * (of_score + of_score.T)) @ self.inverse
 
-    def under_draws(self, parameters, mean):
-        """The second step at the mean log densities under draws of the clusters, and covariance there.
+    def covariance_of(self, scores):
+        """Covariance of the parameters, (D, D), given scores under draws of the clusters, list of (D,)."""
+        return self._covariance(np.cov(np.stack(scores).T).reshape(self.inverse.shape))
 
-        Parameters
-        ----------
-        parameters : DrawnParameters
-        mean : (n, L + 1), `mean_values` under the draws
 
-        Returns
-        -------
-        step : SecondStep
-        covariance : (D, D)
-        """
-        some, rows = np.ix_(self.data.numbers, self.labels.index), self.rows
-        start = self.maximum.parameters
-        step = SecondStep(rows, self.posterior, self.labels, self.model, mean, start)
-        scores = []
-        for values in log_densities_of_draws(rows.rows, parameters):
-            data = replace(step.data, log_densities=rows.counted(values)[some].T)
-            scores.append(self.model.score(step.maximum.parameters, data))
-        return step, step._covariance(np.cov(np.stack(scores).T))
+def under_draws(steps, parameters, mean):
+    """Second steps at the mean log densities under draws of the clusters, and covariances there.
+
+    Parameters
+    ----------
+    steps : list of SecondStep
+    parameters : DrawnParameters
+    mean : (n, L + 1), `mean_values` under the draws
+
+    Returns
+    -------
+    reported : list of SecondStep
+    covariances : list of (D, D)
+    """
+    rows, labels = steps[0].rows, steps[0].labels.index
+    reported, scores = [step.with_values(mean) for step in steps], [[] for _ in steps]
+    for drawn in log_densities_of_draws(rows.rows, parameters):
+        values = rows.counted(drawn)[:, labels]
+        for step, own in zip(reported, scores, strict=True):
+            own.append(step.score(values[step.data.numbers].T))
+    return reported, [step.covariance_of(own) for step, own in zip(reported, scores, strict=True)]
 
 
 def mean_values(rows, labels, values, parameters):
@@ -290,72 +256,29 @@ def mean_values(rows, labels, values, parameters):
     return mean
 
 
-def _own_log_densities(coordinates, labels, expectation):
-    """Log densities of rows in some labels, without log weights: (L, n)."""
-    log_weights = coordinates.posterior.expectations.log_weights
-    return expectation.log_densities[labels] - log_weights[labels][:, None]
-
-
 def _log_densities_and_counts(coordinates, labels, block):
-    """Log densities of a block's rows, and how often rows with a value count: (L + 1, n)."""
-    values = _own_log_densities(coordinates, labels, expect_in_range(coordinates, block))
+    """Log densities of rows, without log weights, and how often those with a value count: (L + 1, n)."""
+    log_weights = coordinates.posterior.expectations.log_weights
+    values = expect_in_range(coordinates, block).log_densities[labels] - log_weights[labels][:, None]
     counts = block.counts.copy()
     counts[block.without_value] = 0.0
     return np.concatenate([values, counts[None]])
 
 
-@dataclass(eq=False)
-class _TermsOfBlock:
-    """What the likelihood says of the rows of a block.
-
-    Attributes
-    ----------
-    coordinates : Coordinates of the fit, for any rows
-    labels : int array (L,)
-    model : StructuralModel
-    rows : StepRows
-    weights : (n,), how often rows count in the second step
-    parameters : (D,)
-    """
-
-    coordinates: Any
-    labels: np.ndarray
-    model: StructuralModel
-    rows: StepRows
-    weights: np.ndarray
-    parameters: np.ndarray
-
-    def __getstate__(self):
-        # What travels to where rows are has no rows of its own.
-        return {**vars(self), "rows": replace(self.rows, rows=None, which=None)}
-
-    def workload(self, own):
-        """Numbers that a row takes, besides those of another workload: Workload."""
-        model = self.model
-        size = model.n_labels * (model.size + 2 * model.n_predictors) + 3 * model.n_predictors**2
-        return Workload(own.per_row + size, own.per_pattern, own.product)
-
-    def __call__(self, block):
-        """The E-step of the fit, RowTerms, whether rows take part (n,), and their design (n, P)."""
-        expectation = expect_in_range(self.coordinates, block)
-        used, matrix, y = self.rows.part(self.model, block.numbers)
-        log_densities = _own_log_densities(self.coordinates, self.labels, expectation)
-        return expectation, self.model.row_terms(self.parameters, log_densities, matrix, y), used, matrix
-
-
-def response_to_clusters(step, targets, responses=None):
-    """How sums over the rows respond to the coefficients of the fit: (m, number of these).
+def response_to_clusters(sums, step, targets):
+    """How some sums over the rows respond to the coefficients of the fit: (m, number of these).
 
     Parameters
     ----------
-    step : SecondStep
+    sums : has `n_of_row` and `responses(numbers)`, how m sums respond to log densities of rows: (m, L, n)
+    step : SecondStep, whose rows these are
     targets : Targets at its posterior
-    responses : (n, m, L) or None, how the sums respond to log densities of rows; None is the score
     """
-    function = _Sensitivity(step._terms(), responses)
-    matrix, sums = step.rows.rows.total(function, function.workload)
-    by_label = np.zeros((len(sums), step.posterior.n_labels))
-    by_label[:, step.labels.index] = sums
+    coordinates = step.posterior.model.coordinates(step.posterior)
+    function = _Response(sums, coordinates, step.labels.index)
+    matrix, responses = step.rows.rows.total(function, function.workload)
+    by_label = np.zeros((len(responses), step.posterior.n_labels))
+    by_label[:, step.labels.index] = responses
     # Log densities have no log weights.
     return matrix - _LogWeights(step.posterior, targets.origin).transposed_responses(by_label).T
 
@@ -369,77 +292,62 @@ class _LogWeights(LogWeights):
 
 
 @dataclass(eq=False)
-class _Sensitivity:
+class _Response:
     """How m sums respond to the coefficients over the rows of a block, and their responses by label.
 
     Attributes
     ----------
-    terms : _TermsOfBlock
-    responses : (n, m, L) or None, as in `response_to_clusters`
+    sums : as in `response_to_clusters`
+    coordinates : Coordinates of the fit, for any rows
+    labels : int array (L,)
     """
 
-    terms: _TermsOfBlock
-    responses: np.ndarray | None
+    sums: Any
+    coordinates: Any
+    labels: np.ndarray
 
     @property
     def workload(self):
-        return self.terms.workload(self.terms.coordinates.workload)
-
-    def _of_score(self, block, terms, matrix):
-        """Responses of the score of the parameters, (D, L, n)."""
-        model = self.terms.model
-        slopes = terms.in_log_densities * self.terms.weights[block.numbers]
-        of_parameters = np.empty((model.size, model.n_labels, block.n_rows))
-        for own, entries in zip(of_parameters, model.entries, strict=True):
-            (q, p), *others = entries
-            np.multiply(slopes[q], matrix[:, p], out=own)
-            for q, p in others:
-                own += slopes[q] * matrix[:, p]
-        return of_parameters
-
-    def _responses_of(self, block):
-        """Whitened or coded rows of a block, and how m sums respond to their log densities: (m, L, n)."""
-        if self.responses is None:
-            expectation, terms, _, matrix = self.terms(block)
-            return expectation.represented, self._of_score(block, terms, matrix)
-        represented = expect_in_range(self.terms.coordinates, block).represented
-        return represented, self.responses[block.numbers].transpose(1, 2, 0)
+        own = self.coordinates.workload
+        return Workload(own.per_row + self.sums.n_of_row, own.per_pattern, own.product)
 
     def __call__(self, block):
-        coordinates, posterior = self.terms.coordinates, self.terms.coordinates.posterior
-        sensitivity, sums = 0.0, 0.0
+        coordinates, posterior = self.coordinates, self.coordinates.posterior
+        sensitivity, total = 0.0, 0.0
         # The features of a row may be half a million numbers.
         places = batches(block.n_rows, 8 * max(map(len, posterior.coefficients_of_labels)))
         for place in places:
             part = block if len(places) == 1 else block.selected(np.r_[place])
-            represented, responses = self._responses_of(part)
+            represented = expect_in_range(coordinates, part).represented
+            responses = self.sums.responses(part.numbers)
             if place.start == 0:
                 sensitivity = np.zeros((len(responses), posterior.n_coefficients))
-            for number, label in enumerate(self.terms.labels):
+            for number, label in enumerate(self.labels):
                 features = coordinates.features(represented, label)
                 sensitivity[:, posterior.coefficients_of_labels[label]] += responses[:, number] @ features.T
-            sums = sums + responses.sum(axis=2)
-        return sensitivity, sums
+            total = total + responses.sum(axis=2)
+        return sensitivity, total
 
 
 @dataclass(eq=False)
-class StructuralInfluence:
+class StepInfluence:
     """d parameters / d weight of rows, (n, m), or of combinations of the parameters.
 
     Attributes
     ----------
     of_fit : influence functions of the change by the fit (`MixtureModel.influence_functions`)
     change : (m, D), by which scores are multiplied
-    terms : _TermsOfBlock
+    step : SecondStep, without rows of X
     """
 
     of_fit: Any
     change: np.ndarray
-    terms: _TermsOfBlock
+    step: SecondStep
 
     @property
     def workload(self):
-        return self.terms.workload(self.of_fit.workload)
+        own = self.of_fit.workload
+        return Workload(own.per_row + self.step.n_of_row, own.per_pattern, own.product)
 
     @property
     def n_functions(self):
@@ -448,8 +356,7 @@ class StructuralInfluence:
     def values(self, block, out):
         """Weight influence of a block of n rows, written to (n, m)."""
         self.of_fit.values(block, out)
-        _, terms, used, matrix = self.terms(block)
-        out += (used[:, None] * self.terms.model.score_of_rows(terms, matrix)) @ self.change.T
+        out += self.step.score_of_rows(block.numbers) @ self.change.T
 
 
 def influence_of_all(rows, functions):
@@ -473,7 +380,7 @@ def sandwich(rows, functions, groups):
     Parameters
     ----------
     rows : Rows of positive weight
-    functions : StructuralInfluence
+    functions : StepInfluence
     groups : RowGroups, along the rows
     """
     function = partial(_influence_of_groups, functions, len(groups))
@@ -487,3 +394,19 @@ def sandwich(rows, functions, groups):
 
 def _influence_of_groups(functions, n_groups, block, codes):
     return summed_by_group(block.weighted(_numbered_influence(functions, block)[1].T), codes, n_groups)
+
+
+def square_and_rank(values, covariance):
+    """values' covariance^-1 values, and the rank of the covariance: float, int."""
+    scale = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    sizes, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
+    kept = sizes > _LEAST_EIGENVALUE
+    return float((np.square((values / scale) @ vectors)[kept] / sizes[kept]).sum()), int(kept.sum())
+
+
+def p_value_of_square(square, size, freedom):
+    """The p-value of a squared length of so many contrasts; NaN with fewer degrees of freedom."""
+    if np.isinf(freedom):
+        return float(chdtrc(size, square))
+    rest = freedom - size + 1.0
+    return float(fdtrc(size, rest, square * rest / (freedom * size))) if rest > 0 else np.nan

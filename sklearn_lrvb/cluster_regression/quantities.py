@@ -1,65 +1,23 @@
 """What users read of a second step: coefficients, average shares and effects, and means.
 
-A function of the parameters returns values (m,) and derivatives (m, D). Shares and means are averages over
-the rows that take part. To find the share of a cluster at a level of a covariate, all rows get this level and
-keep their other covariates (*average marginal effects*, *standardized means*). The covariates of the rows are
-taken as fixed.
+A function of the parameters returns values (m,) and derivatives (m, D). Shares are averages over the rows
+that take part. To find the share of a cluster at a level of a covariate, all rows get this level and keep
+their other covariates (*average marginal effects*). The mean of an outcome in a cluster is that at the mean
+of the covariates (*standardized means*). The covariates of the rows are taken as fixed.
 
 *Conventions.* K clusters, D parameters, P columns of the design, n rows.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from scipy.special import expit, ndtri, stdtrit
 
+from sklearn_lrvb.cluster_regression.intervals import LogOdds, OfDifferences, OfShares, Symmetric
 from sklearn_lrvb.rows import slices
 
 _STEP = 1e-3  # Standard deviations by which a covariate is moved for its average effect.
 _NUMBERS_AT_ONCE = 2**20
-
-
-@dataclass(frozen=True)
-class Quantities:
-    """Estimates of one kind.
-
-    Attributes
-    ----------
-    names : list of str, such as "slope[1,age]"
-    values : (m,)
-    covariance : (m, m)
-    link : {"identity", "logit", "log", "atanh"}, the scale on which intervals are symmetric
-    freedom : float, degrees of freedom of Student's t
-    """
-
-    names: list
-    values: np.ndarray
-    covariance: np.ndarray
-    link: str = "identity"
-    freedom: float = np.inf
-
-    @property
-    def deviations(self):
-        """Standard deviations, (m,)."""
-        return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
-
-    def interval(self, probability):
-        """Lower and upper limits of central intervals: two of (m,)."""
-        tail = 0.5 + 0.5 * probability
-        quantile = ndtri(tail) if np.isinf(self.freedom) else stdtrit(self.freedom, tail)
-        half = quantile * self.deviations
-        if self.link == "identity":
-            return self.values - half, self.values + half
-        if self.link == "atanh":  # Of differences of shares, between -1 and 1.
-            inside = np.clip(self.values, -1.0 + 1e-12, 1.0 - 1e-12)
-            middle, half = np.arctanh(inside), half / (1.0 - np.square(inside))
-            return np.tanh(middle - half), np.tanh(middle + half)
-        value = np.maximum(self.values, 1e-300)
-        if self.link == "log":
-            return value * np.exp(-half / value), value * np.exp(half / value)
-        rest = np.maximum(1.0 - self.values, 1e-300)
-        log_odds, half = np.log(value) - np.log(rest), half / (value * rest)
-        return expit(log_odds - half), expit(log_odds + half)
 
 
 def average_shares(model, parameters, matrix, weights):
@@ -72,34 +30,40 @@ def average_shares(model, parameters, matrix, weights):
     matrix : (n, P)
     weights : (n,)
     """
-    coefficients, K = model.coefficients(parameters), model.n_clusters
+    K, n_own = model.n_clusters, model.n_logits * model.n_columns
     values, slopes = np.zeros(K), np.zeros((K * model.n_logits, model.n_columns))
     for place in slices(len(matrix), max(256, _NUMBERS_AT_ONCE // K**2)):
-        shares, _ = model.cluster_shares(coefficients, matrix[place])
+        shares, _ = model.cluster_shares(parameters, matrix[place])
         values += shares @ weights[place]
         changes = -shares[:, None] * shares[1:]
         changes[np.arange(1, K), np.arange(K - 1)] += shares[1:]
         slopes += changes.reshape(-1, shares.shape[1]) @ (matrix[place] * weights[place, None])
-    full = np.zeros((K, model.n_predictors, model.n_columns))
-    full[:, : model.n_logits] = slopes.reshape(K, model.n_logits, -1)
-    total = weights.sum()
-    return values / total, model.in_parameters(full) / total
+    full, total = np.zeros((K, model.size)), weights.sum()
+    full[:, :n_own] = slopes.reshape(K, -1)
+    return values / total, full / total
 
 
-def average_means(model, parameters, matrix, weights):
-    """Average means of the outcome in every label: (L, m), and their derivatives (L, m, D)."""
-    coefficients = model.coefficients(parameters)[model.first_of_outcome :]
-    values, slopes = 0.0, 0.0
-    for place in slices(len(matrix), max(256, _NUMBERS_AT_ONCE // model.n_predictors**2)):
-        predictors = (coefficients @ matrix[place].T).reshape(model.n_labels, model.n_of_outcome, -1)
-        means, changes = model.outcome.mean(predictors)
-        values = values + means @ weights[place]
-        slopes = slopes + changes @ (matrix[place] * weights[place, None])
-    full = np.zeros((*values.shape, model.n_predictors, model.n_columns))
-    for label in range(model.n_labels):
-        full[label][:, model.of_outcome(label)] = slopes[label]
-    total = weights.sum()
-    return values / total, model.in_parameters(full) / total
+@dataclass(frozen=True)
+class Setting:
+    """The effect of a covariate: of a level against the reference level, or of a number.
+
+    Attributes
+    ----------
+    name : str, of the covariate, or "sex=male"
+    covariate : int, its number
+    levels : two of float, codes of the level and the reference level; empty of numbers
+    reference : str or None, that of the reference level
+    """
+
+    name: str
+    covariate: int
+    levels: tuple = ()
+    reference: str | None = None
+
+    @property
+    def levels_named(self):
+        """The names of both levels, as "sex=male": set of str, empty of numbers."""
+        return set() if self.reference is None else {self.name, self.reference}
 
 
 class CovariateQuantities:
@@ -116,6 +80,7 @@ class CovariateQuantities:
     def __init__(self, model, design, data, clusters):
         self._model, self._data, self._clusters = model, data, clusters
         self.design, self.name, self._order = design, None, np.argsort(clusters)
+        self.n_of_cluster = design.size  # Coefficients of a cluster.
 
     def coefficients(self, parameters):
         """Log odds against the reference in units of the covariates: (K - 1) P values."""
@@ -134,31 +99,39 @@ class CovariateQuantities:
             for name in [f"intercept[{k}]", *(f"slope[{k},{column.name}]" for column in self.design.columns)]
         ]
 
-    def _shares(self, parameters, values):
-        """Average shares in the order of the components if covariates have some values, (n, C)."""
-        shares, slopes = average_shares(
-            self._model, parameters, self.design.matrix(values), self._data.weights
-        )
+    def _shares(self, parameters, matrix):
+        """Average shares in the order of the components if rows have some design, (n, P)."""
+        shares, slopes = average_shares(self._model, parameters, matrix, self._data.weights)
         return shares[self._order], slopes[self._order]
 
-    def _settings(self):
-        """Names of effects, and of each two tables of covariates, and what their difference is divided by."""
-        design = self.design
+    def _shares_at(self, parameters, covariate, value):
+        """The same if all rows have a value of a covariate, or a level of it."""
+        return self._shares(parameters, self.design.with_value(self._data.matrix, covariate, value))
+
+    @cached_property
+    def settings(self):
+        """What effects are of: list of Setting."""
+        design, settings = self.design, []
         for number, column in enumerate(design.table.columns):
             levels = design.levels(number)
             if not levels:
-                step = _STEP * design.scale_of(number)
-                yield column.name, (number, step), (number, -step), 2.0 * step
+                settings.append(Setting(column.name, number))
             for level in levels[1:]:
-                yield design.level_name(number, level), (number, level), (number, levels[0]), 1.0
+                name, reference = (design.level_name(number, own) for own in (level, levels[0]))
+                settings.append(Setting(name, number, (level, levels[0]), reference))
+        return settings
 
     def kinds(self):
-        """What users can ask for: dict of names, function and scale of intervals."""
+        """What users can ask for: dict of names and function."""
         return {
-            "effects": (self.effect_names, self.effects, "identity"),
-            "shares": (self.share_names, self.level_shares, "logit"),
-            "coefficients": (self.coefficient_names, self.coefficients, "identity"),
+            "effects": (self.effect_names, self.effects),
+            "shares": (self.share_names, self.level_shares),
+            "coefficients": (self.coefficient_names, self.coefficients),
         }
+
+    def intervals(self, kind, regression):
+        """Their intervals, given the Regression."""
+        return LogOdds() if kind == "shares" else Symmetric()
 
     def tests(self):
         """By covariate the contrasts of the parameters that are zero if it has no effect: dict of (q, D)."""
@@ -169,22 +142,20 @@ class CovariateQuantities:
     def effects(self, parameters):
         """Average effects of covariates on the shares of the clusters: K values of each."""
         parts = []
-        for _, *settings, divisor in self._settings():
-            one, other = (self._shares(parameters, self.design.changed(*own)) for own in settings)
-            parts.append([(a - b) / divisor for a, b in zip(one, other, strict=True)])
+        for own in self.settings:
+            if own.levels:
+                ends = [self._shares_at(parameters, own.covariate, level) for level in own.levels]
+                divisor = 1.0
+            else:
+                matrices = (self.design.moved(self._data.matrix, own.covariate, by) for by in (_STEP, -_STEP))
+                ends = [self._shares(parameters, matrix) for matrix in matrices]
+                divisor = 2.0 * _STEP * self.design.scale_of(own.covariate)
+            parts.append([(a - b) / divisor for a, b in zip(*ends, strict=True)])
         return tuple(map(np.concatenate, zip(*parts, strict=True)))
 
     @property
     def effect_names(self):
-        clusters = sorted(self._clusters)
-        return [f"effect[{k},{name}]" for name, *_ in self._settings() for k in clusters]
-
-    def reference_of(self, setting):
-        """The level with which an effect compares: str, or None for numbers."""
-        for name, _, (number, level), _ in self._settings():
-            if name == setting and self.design.levels(number):
-                return self.design.table.columns[number].categories[int(level)]
-        return None
+        return [f"effect[{k},{own.name}]" for own in self.settings for k in sorted(self._clusters)]
 
     def _levels(self):
         design = self.design
@@ -194,9 +165,8 @@ class CovariateQuantities:
 
     def level_shares(self, parameters):
         """Shares of the clusters as they are, and if all rows had a level of a covariate: K values each."""
-        parts = [self._shares(parameters, self.design.table.values)]
-        for _, number, level in self._levels():
-            parts.append(self._shares(parameters, self.design.changed(number, level)))
+        parts = [self._shares(parameters, self._data.matrix)]
+        parts += [self._shares_at(parameters, number, level) for _, number, level in self._levels()]
         return tuple(map(np.concatenate, zip(*parts, strict=True)))
 
     @property
@@ -209,19 +179,26 @@ class CovariateQuantities:
         """The function of the parameters that gives shares if all rows had each of some values: (v K,)."""
 
         def function(parameters):
-            table = self.design.table.values.copy()
-            parts = []
-            for value in values:
-                table[:, number] = value
-                parts.append(self._shares(parameters, table))
+            parts = [self._shares_at(parameters, number, value) for value in values]
             return tuple(map(np.concatenate, zip(*parts, strict=True)))
 
         return function
 
     def named_parameters(self, which):
         """Names of the slopes among some parameters, bool array (D,)."""
-        names = self.coefficient_names
-        return [name for name, own in zip(names, which, strict=False) if own and name.startswith("slope")]
+        model = self._model
+        own = which[: model.n_logits * model.n_columns].reshape(model.n_logits, -1)[:, 1:]
+        return [
+            f"slope[{self._clusters[1:][row]},{self.design.columns[place].name}]"
+            for row, place in np.argwhere(own)
+        ]
+
+    def sentence_of_prior(self, named):
+        """What is said of parameters that the prior decides."""
+        return (
+            f"The rows alone do not bound {named} (clusters are separated, or rows are few): a weak prior "
+            "does. Their sizes are the prior's; error bars next to them, also of effects, are rough."
+        )
 
     def _slopes_of(self, number):
         """The slopes of a covariate as contrasts of the parameters, (q, D)."""
@@ -231,58 +208,103 @@ class CovariateQuantities:
 
 
 class OutcomeQuantities:
-    """The quantities of an outcome.
+    """The quantities of an outcome, all of them linear in theta (`outcome_step`).
 
     Parameters
     ----------
-    model : StructuralModel, with the outcome
-    name : str, of the outcome
-    design : Design
-    data : StructuralData
+    outcome : Outcome
+    design : Design, of covariates
     labels : Labels
+    counts : (L,), expected rows of the labels
     """
 
-    def __init__(self, model, name, design, data, labels):
-        self._model, self.design, self.name = model, design, name
+    def __init__(self, outcome, design, labels, counts):
+        self._outcome, self.design, self.name = outcome, design, outcome.name
         self._clusters, self._has_noise = labels.clusters, labels.has_noise
-        self._order = np.argsort(self._clusters)
-        self._matrix, self._weights = data.matrix, data.weights
-        if not design.columns:  # All rows have the same mean.
-            self._matrix, self._weights = np.ones((1, 1)), np.ones(1)
+        self.n_of_cluster = max(1, len(outcome.levels) - 1)  # Means of a cluster.
+        order = np.argsort(self._clusters).tolist()
+        self._order = [*order, *[len(order)] * self._has_noise]
+        self._rows = np.repeat(counts[self._order], self.n_means)
+
+    @property
+    def subjects(self):
+        """Of what there are means: the outcome, or "smoker=yes"; list of str."""
+        return [f"{self.name}={level}" for level in self._outcome.levels] or [self.name]
 
     @property
     def n_means(self):
         """Number of means of a cluster: 1, or that of the categories."""
-        return len(self._model.outcome.means)
+        return len(self.subjects)
+
+    @property
+    def are_shares(self):
+        """Whether means are shares of categories."""
+        return bool(self._outcome.levels)
+
+    def kinds(self):
+        """What users can ask for: dict of names and function."""
+        kinds = {
+            "means": (self.mean_names, self.means),
+            "differences": (self.difference_names, self.differences),
+        }
+        if self.design.columns:
+            kinds["slopes"] = (self.slope_names, self.slopes)
+        return kinds
+
+    def intervals(self, kind, regression):
+        """Their intervals, given the Regression."""
+        if kind == "slopes" or not self.are_shares:
+            return Symmetric()
+        if kind == "means":
+            return OfShares(self._rows / regression.design_effect(self.means))
+        places = np.arange(len(self._rows)).reshape(-1, self.n_means)
+        one, other = (places[list(own)].ravel() for own in zip(*self._pairs(), strict=True))
+        return OfDifferences(regression.of("means"), one, other)
+
+    def tests(self):
+        """The contrasts of coefficients that are zero if clusters have the same means: dict of (K - 1, p)."""
+        K = len(self._clusters)
+        between = np.zeros((K - 1, self._n_coefficients))
+        between[:, 0], between[:, 1:K] = -1.0, np.eye(K - 1)
+        return {self.name: between}
+
+    @property
+    def _n_coefficients(self):
+        return len(self._order) + len(self.design.columns)
 
     def means(self, parameters):
-        """Means in the clusters, and in noise: m values of each, cluster by cluster."""
-        values, slopes = average_means(self._model, parameters, self._matrix, self._weights)
-        noise = [len(self._order)] * self._has_noise
-        order = [*self._order, *noise]
-        return values[order].ravel(), slopes[order].reshape(values.size, -1)
+        """Means in the clusters, and in noise: q values of each, cluster by cluster.
+
+        Shares that least squares put beside 0 and 1 are 0 and 1; derivatives stay those of least squares.
+        """
+        outcome, q = self._outcome, self.n_means
+        slopes = outcome.scale * np.kron(np.eye(self._n_coefficients)[self._order], np.eye(q))
+        values = np.tile(outcome.centre, len(self._order)) + slopes @ parameters
+        return np.clip(values, 0.0, 1.0) if self.are_shares else values, slopes
 
     def _named(self, what, label):
-        return [f"{what}[{label},{self.name}{end}]" for end in self._model.outcome.means]
+        return [f"{what}[{label},{subject}]" for subject in self.subjects]
+
+    @property
+    def labels(self):
+        """What the means are of: numbers of the clusters, and "noise"."""
+        return [*sorted(self._clusters), *["noise"] * self._has_noise]
 
     @property
     def mean_names(self):
-        labels = [*sorted(self._clusters), *["noise"] * self._has_noise]
-        return [name for label in labels for name in self._named("mean", label)]
+        return [name for label in self.labels for name in self._named("mean", label)]
 
     def _pairs(self):
         K = len(self._clusters)
         return [(i, j) for j in range(K) for i in range(j + 1, K)]
 
     def differences(self, parameters):
-        """Differences of the means between all pairs of clusters."""
-        values, slopes = self.means(parameters)
-        size = self.n_means
-        values, slopes = values.reshape(-1, size), slopes.reshape(-1, size, slopes.shape[1])
+        """Differences of the means between all pairs of clusters: q values of each."""
+        both = self.means(parameters)
         one, other = np.array(self._pairs()).T
-        return (values[one] - values[other]).ravel(), (slopes[one] - slopes[other]).reshape(
-            -1, slopes.shape[2]
-        )
+        parts = (own.reshape(len(self._order), self.n_means, -1) for own in both)
+        values, slopes = (own[one] - own[other] for own in parts)
+        return values.ravel(), slopes.reshape(-1, slopes.shape[2])
 
     @property
     def difference_names(self):
@@ -293,40 +315,30 @@ class OutcomeQuantities:
             for a, b in zip(self._named("mean", clusters[i]), self._named("mean", clusters[j]), strict=True)
         ]
 
-    def named_parameters(self, which):
-        """Names of the means whose predictors are among some parameters, bool array (D,)."""
-        model = self._model
-        own = which[model.first_mean :][: model.n_labels * model.n_of_outcome].reshape(model.n_labels, -1)
-        own = own[: model.n_clusters, model.outcome.is_adjusted].any(axis=1)
-        clusters = [k for k, is_meant in zip(self._clusters, own, strict=True) if is_meant]
-        return [name for k in clusters for name in self._named("mean", k)[:1]]
-
-    def kinds(self):
-        """What users can ask for: dict of names, function and scale of intervals."""
-        link = self._model.outcome.link
-        # Differences of shares are between -1 and 1.
-        kinds = {
-            "means": (self.mean_names, self.means, link),
-            "differences": (
-                self.difference_names,
-                self.differences,
-                "atanh" if link == "logit" else "identity",
-            ),
-        }
-        if self.design.columns:
-            kinds["slopes"] = (self.slope_names, self.slopes, "identity")
-        return kinds
-
     def slopes(self, parameters):
-        """Slopes of the covariates in the outcome's predictors, in units of both."""
-        model, columns = self._model, self.design.columns
-        n_own = int(model.outcome.is_adjusted.sum()) * len(columns)
-        scales = np.tile([model.outcome.scale / column.scale for column in columns], n_own // len(columns))
-        slopes = np.zeros((n_own, model.size))
-        slopes[:, model.size - n_own :] = np.diag(scales)
+        """Slopes of the covariates within clusters, in units of both: of every mean P - 1 values."""
+        n_labels, scale = len(self._order), self._outcome.scale
+        change = np.zeros((len(self.design.columns), self._n_coefficients))
+        change[:, n_labels:] = np.diag([scale / column.scale for column in self.design.columns])
+        slopes = np.kron(change, np.eye(self.n_means))
+        slopes = slopes.reshape(len(change), self.n_means, -1).swapaxes(0, 1).reshape(len(slopes), -1)
         return slopes @ parameters, slopes
 
     @property
     def slope_names(self):
-        ends = self._model.outcome.predictors
-        return [f"slope[{self.name}{end},{column.name}]" for end in ends for column in self.design.columns]
+        columns = self.design.columns
+        return [f"slope[{subject},{column.name}]" for subject in self.subjects for column in columns]
+
+    def named_parameters(self, which):
+        """Names of the means among some parameters, bool array (D,)."""
+        own = which.reshape(self._n_coefficients, -1)[: len(self._clusters)].any(axis=1)
+        return [
+            self._named("mean", k)[0] for k, is_meant in zip(self._clusters, own, strict=True) if is_meant
+        ]
+
+    def sentence_of_prior(self, named):
+        """What is said of parameters that the prior decides."""
+        return (
+            f"Rows are few, or clusters hard to tell apart: a weak prior moves {named} to the mean of all "
+            "rows."
+        )

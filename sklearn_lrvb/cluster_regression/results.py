@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import chdtrc, fdtrc
 
 from sklearn_lrvb.cluster_regression.conclusion import RegressionConclusion
 from sklearn_lrvb.cluster_regression.direct_effects import DirectEffect
-from sklearn_lrvb.cluster_regression.estimation import (
-    Estimate,
-    SecondStep,
-    influence_of_all,
-)
-from sklearn_lrvb.cluster_regression.quantities import Quantities
-from sklearn_lrvb.cluster_regression.robust_means import RobustMeans
+from sklearn_lrvb.cluster_regression.estimation import Estimate, SecondStep, influence_of_all
+from sklearn_lrvb.cluster_regression.intervals import Quantities, Symmetric
 from sklearn_lrvb.reports import SentenceAndNumbers, require_interval, required_pandas
 from sklearn_lrvb.reports.rounding import p_in_words, rounded
 
@@ -28,9 +22,6 @@ if TYPE_CHECKING:
 LEVEL = 0.05  # Of all tests together, below which an effect is told as one.
 _PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 _MOST_SHOWN = 4  # Effects of a covariate, or clusters, on a line of the display.
-# Standard deviations between means of an outcome and those by least squares, from which on its distribution
-# is told to be wrong; and the least share of the variance that it takes away.
-_MOST_MOVED, _LEAST_GAIN = 3.0, 0.1
 _ROWS_OF_A_LEVEL = 10  # Fewer rows of a level of a covariate are told.
 _SHARE_OF_PRIOR = 0.05  # Of the information on a coefficient, from which on the prior decides its size.
 _ROWS_OF_A_COEFFICIENT = 10  # Expected rows of a cluster for each of its coefficients: fewer are told.
@@ -46,20 +37,16 @@ class Regression:
     reported : SecondStep to which the estimate belongs: the same, or that at the mean over draws
     estimate : Estimate
     quantities : CovariateQuantities or OutcomeQuantities
-    alone : SecondStep on the same rows without the outcome, or None
-    codes : int array (n,), groups of the rows that take part, or None
     """
 
     step: SecondStep
     reported: SecondStep
     estimate: Estimate
     quantities: Any
-    alone: SecondStep | None = None
-    codes: NDArray[np.intp] | None = None
 
     @cached_property
     def kinds(self):
-        """What users can ask for: dict of names, function and scale of intervals."""
+        """What users can ask for: dict of names and function."""
         return self.quantities.kinds()
 
     @cached_property
@@ -69,81 +56,65 @@ class Regression:
     def of(self, kind):
         """Quantities of a kind: Quantities."""
         if kind not in self._known:
-            names, function, link = self.kinds[kind]
+            names, function = self.kinds[kind]
             values, covariance = self.estimate.of(function)
-            self._known[kind] = Quantities(names, values, covariance, link, self.estimate.freedom)
+            intervals = self.quantities.intervals(kind, self)
+            self._known[kind] = Quantities(names, values, covariance, intervals, self.estimate.freedom)
         return self._known[kind]
 
-    @cached_property
-    def robust(self):
-        """The means of an outcome by least squares: RobustMeans."""
-        return RobustMeans.of(self.step, self.alone, self.codes)
+    def design_effect(self, function):
+        """The mean factor by which groups, or a finite population, change the variances of shares: float."""
+        if np.isinf(self.estimate.freedom):
+            return 1.0
+        shares, whole = self.estimate.of(function)
+        _, alone = replace(self.estimate, covariance=self.reported.own_covariance).of(function)
+        ratios = np.diag(whole) / np.maximum(np.diag(alone), 1e-300)
+        return max(1e-12, float(np.average(ratios, weights=shares * (1.0 - shares) + 1e-12)))
 
     def p_values(self):
         """p-values by what is tested, covariates or the outcome: dict of float."""
-        if self.alone is not None:
-            return {self.quantities.name: self.robust.p_value(self.estimate.freedom)}
-        return {name: self._p_value(contrasts) for name, contrasts in self.quantities.tests().items()}
-
-    def _p_value(self, contrasts):
-        """That some contrasts of the parameters (q, D) are zero, by the ratio of likelihoods.
-
-        It is divided by the mean factor by which uncertain clusters, or rows that belong together, make
-        variances larger (J. N. K. Rao and A. J. Scott, Annals of Statistics 12 (1984), 46-60). Unlike Wald's,
-        the test holds where clusters are separated. NaN with fewer degrees of freedom than contrasts.
-        """
-        maximum, q = self.reported.maximum, len(contrasts)
-        ratio = 2.0 * (maximum.value - self.reported.value_where_zero(contrasts))
-        own, whole = (
-            contrasts @ each @ contrasts.T for each in (maximum.covariance, self.estimate.covariance)
-        )
-        square = max(ratio, 0.0) * q / np.trace(np.linalg.solve(own, whole))
-        freedom = self.estimate.freedom
-        if np.isinf(freedom):
-            return float(chdtrc(q, square))
-        rest = freedom - q + 1.0
-        return float(fdtrc(q, rest, square * rest / (freedom * q))) if rest > 0 else np.nan
-
-    @property
-    def is_of_prior(self):
-        """Which parameters are as large as they are because of the prior, bool array (D,)."""
-        maximum = self.reported.maximum
-        return np.diag(maximum.covariance @ maximum.prior) > _SHARE_OF_PRIOR
-
-    @property
-    def has_other_distribution(self):
-        """Whether the means of an outcome are too far from those by least squares for its distribution.
-
-        If it is right, the variance of the difference is that of the variances (J. A. Hausman, Econometrica
-        46 (1978), 1251-1271).
-        """
-        model = self.step.model
-        if self.alone is None or not model.outcome.is_checked:
-            return False
-        maximum, order = self.step.maximum, np.argsort(self.step.labels.clusters)
-        K, scale = len(order), model.outcome.scale
-        values, slopes = (own[:K] for own in self.quantities.means(maximum.parameters))
-        own = np.einsum("kd,de,ke->k", slopes, maximum.covariance, slopes)
-        other = np.square(scale) * np.diag(self.robust.covariance[:K, 0, :K, 0])[order]
-        means = model.outcome.centre + scale * self.robust.means[order, 0]
-        variance = np.maximum(other - own, _LEAST_GAIN * other)
-        return bool((np.abs(values - means) > _MOST_MOVED * np.sqrt(variance)).any())
+        own = self.estimate
+        return {
+            name: self.reported.p_value(contrasts, own.covariance, own.freedom)
+            for name, contrasts in self.quantities.tests().items()
+        }
 
     @cached_property
     def doubtful_levels(self):
-        """Levels of covariates with few rows, as they are named in effects, and their rows: dict."""
+        """Levels of covariates with few rows, as they are named, and their rows: dict."""
         design, weights = self.quantities.design, self.step.data.weights
         counts = {
-            column.name: float(weights[design.table.values[:, column.covariate] == column.level].sum())
-            for column in design.columns
-            if column.level is not None
+            design.level_name(number, level): float(weights[values == level].sum())
+            for number, values in enumerate(design.table.values.T)
+            for level in design.levels(number)
         }
         return {name: count for name, count in counts.items() if count < _ROWS_OF_A_LEVEL}
 
     @property
-    def rows_of_clusters(self):
-        """Expected rows of the clusters among those that take part, in the order of the step: (K,)."""
-        return self.reported.maximum.counts[: self.step.labels.n_clusters]
+    def notes(self):
+        """What is doubtful, and what to do: list of sentences."""
+        notes, of_name = [], "" if self.quantities.name is None else f" of {self.quantities.name!r}"
+        if not self.reported.converged:
+            notes.append(f"The regression{of_name} did not converge: its numbers are rough.")
+        labels, n_own = self.step.labels, self.quantities.n_of_cluster
+        counts = self.reported.maximum.counts[: labels.n_clusters]
+        least = int(counts.argmin())
+        if counts[least] < _ROWS_OF_A_COEFFICIENT * n_own:
+            notes.append(
+                f"Cluster {labels.clusters[least]} has {counts[least]:.0f} rows for {n_own} coefficient(s)"
+                f"{of_name}: its error bars are rough."
+            )
+        levels = self.doubtful_levels
+        if levels:
+            fewest = min(levels, key=levels.get)
+            notes.append(
+                f"Level {fewest!r} has {levels[fewest]:.0f} row(s): its effects and error bars are rough."
+            )
+        decided = self.quantities.named_parameters(self.reported.of_prior > _SHARE_OF_PRIOR)
+        if decided:
+            some = f"{', '.join(decided[:3])}{', ...' * (len(decided) > 3)}"
+            notes.append(self.quantities.sentence_of_prior(some))
+        return notes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -157,14 +128,14 @@ class ClusterRegression(SentenceAndNumbers):
     clusters : list of int
         Numbers of the clusters that hold rows.
     n_rows : int
-        Rows that take part.
+        Rows that take part, in the regression of the outcome that has the fewest.
     n_left_out : int
-        Rows that count, but lack a covariate or an outcome.
+        Rows that count, but lack a covariate or this outcome.
     note : str
         Where error bars come from, how far to trust them, and what is doubtful.
     direct_effects : tuple of DirectEffect
-        Dependence of every covariate or outcome and every column of X within clusters, which the method takes
-        not to exist; the surest first.
+        Dependence of covariates or outcomes and columns of X within clusters, which the method takes not to
+        exist; the surest first. In wide tables only the pairs that look surest are tested.
     regressions : tuple of Regression
         What the numbers are computed from: one, or one for every outcome.
     mixture : estimator
@@ -217,15 +188,14 @@ class ClusterRegression(SentenceAndNumbers):
     def p_values(self) -> dict[str, float]:
         """p-values, by covariate: that it has no effect on any cluster; by outcome: that its means are equal.
 
-        Each is of its own test; that of an outcome holds whatever its distribution. With fewer groups than
-        what is tested there is none (NaN).
+        Each is of its own test. With fewer groups than what is tested there is none (NaN).
         """
         return {name: p for own in self.regressions for name, p in own.p_values().items()}
 
     @property
     def names(self) -> list[str]:
         """Names of all estimates, which :meth:`influence` and `deciding_rows` take."""
-        return [name for own in self.regressions for names, *_ in own.kinds.values() for name in names]
+        return [name for own in self.regressions for names, _ in own.kinds.values() for name in names]
 
     def _checked_kind(self, kind):
         kinds = list(self.regressions[0].kinds)
@@ -236,7 +206,7 @@ class ClusterRegression(SentenceAndNumbers):
         return kind
 
     def named(self, name):
-        """The regression that has an estimate, and its function of the parameters: (D,) -> value, (D,).
+        """The regression that has an estimate, its kind, and its function: (D,) -> value, (D,).
 
         Raises
         ------
@@ -244,20 +214,20 @@ class ClusterRegression(SentenceAndNumbers):
             There is none of this name.
         """
         for regression in self.regressions:
-            for names, function, _ in regression.kinds.values():
+            for kind, (names, function) in regression.kinds.items():
                 if name in names:
-                    return regression, _Entry(function, names.index(name))
+                    return regression, kind, _Entry(function, names.index(name))
         raise ValueError(f"{name!r} names no estimate. There are {', '.join(self.names)}.")
 
     def conclusion(self, name, interval=None, side=0.0):
         """An estimate as `deciding_rows` takes it: RegressionConclusion."""
-        regression, entry = self.named(name)
-        is_plain = any(name in names and link == "identity" for names, _, link in regression.kinds.values())
+        regression, kind, entry = self.named(name)
+        is_plain = isinstance(regression.of(kind).intervals, Symmetric)
         if interval is not None and not (regression.estimate.is_of_response and is_plain):
             raise ValueError(
                 f"The interval of {name!r} is not by linear response, or not symmetric, so that rows that "
-                "decide it are not sought. (a) Leave interval out. (b) Ask for coefficients or effects by "
-                "method='lrvb'."
+                "decide it are not sought. (a) Leave interval out. (b) Use method='lrvb', and an estimate "
+                "that is no share."
             )
         return RegressionConclusion(regression.step, entry, name, interval, side)
 
@@ -290,14 +260,14 @@ class ClusterRegression(SentenceAndNumbers):
         ValueError
             On an unknown name, or if X is not what the mixture was fitted to.
         """
-        regression, entry = self.named(name)
+        regression, _, entry = self.named(name)
         uncertainty = self.mixture._uncertainty
         given = self.mixture._given_rows(X, sample_weight, uncertainty.fitted)
         rows = given.counted()
         step = regression.step.seeing(rows)
         step.require_order(rows)
         information = uncertainty.source.information(1, rows=rows)
-        _, slopes = entry(step.maximum.parameters)
+        _, slopes = entry(step.parameters)
         with uncertainty.source.threads():
             functions = step.influence_functions(uncertainty.targets, information, slopes[None])
         influence = np.full(given.n_given, np.nan)
@@ -305,7 +275,9 @@ class ClusterRegression(SentenceAndNumbers):
         return influence
 
     def _note_lines(self):
-        rows = f"{self.n_rows}" + f"; {self.n_left_out} left out" * (self.n_left_out > 0)
+        most = max(len(own.step.data.numbers) for own in self.regressions)
+        rows = f"{self.n_rows}" + f" to {most}" * (most > self.n_rows)
+        rows += f"; {self.n_left_out} left out" * (self.n_left_out > 0)
         return [("rows", rows), ("note", self.note)]
 
 
@@ -367,35 +339,35 @@ class CovariateEffects(ClusterRegression):
         if not found:
             return f"No covariate is known to tell clusters apart ({_surest(tests)})."
         listed = _joined([f"{name} ({p_in_words(p)})" for name, p in found.items()])
-        effects = self.regressions[0].of("effects")
+        (regression,) = self.regressions
+        effects, settings = regression.of("effects"), regression.quantities.settings
         z = np.abs(effects.values) / np.maximum(effects.deviations, 1e-300)
-        doubtful = self.regressions[0].doubtful_levels
-        z[[_covariate_of(name, tests) not in found for name in effects.names]] = 0.0
-        z[[_parts_of(name)[1] in doubtful for name in effects.names]] *= 1e-6  # The last resort.
-        place = int(z.argmax())
-        cluster, what = _parts_of(effects.names[place])
-        reference = self.regressions[0].quantities.reference_of(what)
-        change = (
-            f"if all rows are {what} rather than {reference}"
-            if reference is not None
-            else f"per unit of {what}"
+        z, names = z.reshape(len(settings), -1), list(tests)
+        is_found = np.array([names[own.covariate] in found for own in settings])
+        is_sure = is_found & [not own.levels_named & regression.doubtful_levels.keys() for own in settings]
+        z[~(is_sure if is_sure.any() else is_found)] = 0.0
+        number, rank = divmod(int(z.argmax()), z.shape[1])
+        own, cluster, change = settings[number], self.clusters[rank], _shown(effects, int(z.argmax()), "+")
+        condition = (
+            f"per unit of {own.name}"
+            if own.reference is None
+            else f"if all rows are {own.name} rather than {own.reference}"
         )
         return (
-            f"Who is in which cluster depends on {listed}. Surest: the share of cluster {cluster} changes by "
-            f"{_shown(effects, place, '+')} {change}."
+            f"Who is in which cluster depends on {listed}. Surest: the share of cluster {cluster} "
+            f"changes by {change} {condition}."
         )
 
     def _lines(self):
-        effects, lines, tests = self.regressions[0].of("effects"), [], self.p_values
-        by_setting = {}
-        for place, name in enumerate(effects.names):
-            cluster, what = _parts_of(name)
-            by_setting.setdefault(what, []).append(f"{cluster}: {_shown(effects, place, '+')}")
-        lines.append(("covariate", "average effect on the share of each cluster"))
-        for what, own in by_setting.items():
-            more = ", ... summary()" * (len(own) > _MOST_SHOWN)
-            p = p_in_words(tests[_covariate_of(f"effect[0,{what}]", tests)])
-            lines.append((f"{what} ({p})", ", ".join(own[:_MOST_SHOWN]) + more))
+        (regression,) = self.regressions
+        effects, p_values = regression.of("effects"), list(self.p_values.values())
+        lines = [("covariate", "average effect on the share of each cluster")]
+        for number, own in enumerate(regression.quantities.settings):
+            places = number * len(self.clusters) + np.arange(len(self.clusters))
+            shown = [
+                f"{k}: {_shown(effects, place, '+')}" for k, place in zip(self.clusters, places, strict=True)
+            ]
+            lines.append((f"{own.name} ({p_in_words(p_values[own.covariate])})", _some(shown)))
         return [*lines, *self._note_lines()]
 
 
@@ -408,8 +380,8 @@ class OutcomeDifferences(ClusterRegression):
     * ``"means"``, such as "mean[1,age]", or "mean[1,smoker=yes]", the share of smokers in cluster 1; with
       covariates, if these were distributed alike in all clusters (standardized means);
     * ``"differences"``, such as "mean[1,age] - mean[0,age]", of all pairs of clusters;
-    * ``"slopes"``, with covariates: such as "slope[age,income]", of an outcome within clusters, on the log
-      odds of categories, the logarithm of counts, or the outcome itself.
+    * ``"slopes"``, with covariates: such as "slope[age,income]", of an outcome, or of the share of a
+      category, within clusters.
 
     See Also
     --------
@@ -445,49 +417,36 @@ class OutcomeDifferences(ClusterRegression):
                 z = np.abs(differences.values) / np.maximum(differences.deviations, 1e-300)
                 surest.append((z.max(), differences, int(z.argmax())))
         _, differences, place = max(surest, key=lambda own: own[0])
-        moving = [own.quantities.name for own in self.regressions if own.has_other_distribution]
-        doubt = " But its size is wrong: see the note." * any(name in found for name in moving)
         return (
             f"Clusters differ in {listed}. Surest: {differences.names[place]} is "
-            f"{_shown(differences, place, '+')}.{doubt}"
+            f"{_shown(differences, place, '+')}."
         )
 
     def _lines(self):
-        tests = self.p_values
         lines = [("outcome", "mean, or share, in each cluster")]
         for own in self.regressions:
-            means = own.of("means")
-            by_what = {}
-            for place, name in enumerate(means.names):
-                cluster, what = _parts_of(name)
-                by_what.setdefault(what, []).append(f"{cluster}: {_shown(means, place)}")
-            for what, parts in by_what.items():
-                more = ", ... summary()" * (len(parts) > _MOST_SHOWN)
-                p = p_in_words(tests[own.quantities.name])
-                lines.append((f"{what} ({p})", ", ".join(parts[:_MOST_SHOWN]) + more))
+            means, quantities = own.of("means"), own.quantities
+            p = p_in_words(self.p_values[quantities.name])
+            for number, subject in enumerate(quantities.subjects):
+                places = number + quantities.n_means * np.arange(len(quantities.labels))
+                shown = [
+                    f"{k}: {_shown(means, place)}" for k, place in zip(quantities.labels, places, strict=True)
+                ]
+                lines.append((f"{subject} ({p})", _some(shown)))
         return [*lines, *self._note_lines()]
 
 
-def _parts_of(name):
-    """The cluster and the rest of a name such as "effect[1,age]": two of str."""
-    cluster, _, what = name[name.index("[") + 1 : -1].partition(",")
-    return cluster, what
-
-
-def _covariate_of(name, covariates):
-    """The covariate of the name of an effect: str."""
-    what = _parts_of(name)[1]
-    return (
-        what
-        if what in covariates
-        else max((own for own in covariates if what.startswith(f"{own}=")), key=len)
-    )
+def _some(shown):
+    """The first of some texts, and that there are more."""
+    return ", ".join(shown[:_MOST_SHOWN]) + ", ... summary()" * (len(shown) > _MOST_SHOWN)
 
 
 def _surest(tests):
     """The test of the smallest p-value, in words."""
-    p, name = min((p, name) for name, p in tests.items() if p == p or len(tests) == 1)
-    return f"the surest is {name}, {p_in_words(p)}"
+    known = {p: name for name, p in tests.items() if not np.isnan(p)}
+    if not known:
+        return "groups are too few for a test"
+    return f"the surest is {known[min(known)]}, {p_in_words(min(known))}"
 
 
 def _sure(tests):
@@ -497,44 +456,3 @@ def _sure(tests):
 
 def _joined(parts):
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
-def notes_on(regressions, n_left_out, direct):
-    """What is doubtful about some regressions, and what to do: list of sentences."""
-    notes = []
-    if n_left_out:
-        notes.append(f"{n_left_out} row(s) lack a covariate or an outcome, and are left out.")
-    for own in regressions:
-        name = "" if own.quantities.name is None else f" of {own.quantities.name!r}"
-        model = own.step.model
-        if not own.reported.maximum.converged:
-            notes.append(f"The regression{name} did not converge: its numbers are rough.")
-        n_own = model.n_columns if own.quantities.name is None else model.n_of_outcome
-        counts = own.rows_of_clusters
-        few = np.flatnonzero(counts < _ROWS_OF_A_COEFFICIENT * n_own)
-        if few.size:
-            least = few[counts[few].argmin()]
-            notes.append(
-                f"Cluster {own.step.labels.clusters[least]} has {counts[least]:.0f} rows for {n_own} "
-                f"coefficient(s){name}: its error bars are rough."
-            )
-        if own.has_other_distribution:
-            notes.append(
-                f"Within clusters {own.quantities.name!r} is not distributed as was assumed: its means are "
-                "wrong, its p-value holds. Take logarithms or square roots, or a few categories."
-            )
-        levels = own.doubtful_levels
-        if levels:
-            least = min(levels, key=levels.get)
-            notes.append(
-                f"Level {least!r} has {levels[least]:.0f} row(s): its effects and their error bars are rough."
-            )
-        decided = own.quantities.named_parameters(own.is_of_prior)
-        if decided:
-            some = f"{', '.join(decided[:3])}{', ...' * (len(decided) > 3)}"
-            notes.append(
-                f"The rows alone do not bound {some} (clusters are separated, or rows are few): a weak prior "
-                "does. Their sizes are the prior's; error bars next to them, also of effects, are rough."
-            )
-    notes += [own.sentence for own in direct[:1] if own.p_value < LEVEL]
-    return notes

@@ -1,31 +1,27 @@
-"""The likelihood of covariates and an outcome given the clusters' densities, and its maximum.
+"""The likelihood of covariates given the clusters' densities, and its maximum.
 
-Row n has the log densities l_nk of its values of X in the clusters, which are fixed, covariates w_n, and
-perhaps an outcome y_n. Then
+Row n has the log densities l_nk of its values of X in the clusters, which are fixed, and covariates w_n. Then
 
-    log likelihood of row n = log sum_k p_k(w_n) exp(l_nk) g(y_n; theta_nk),
+    log likelihood of row n = log sum_k p_k(w_n) exp(l_nk),
 
-with p the softmax of linear predictors B w_n, zero for the reference cluster, and theta the outcome's
-predictors. If the mixture has noise, a row is noise with a probability that does not depend on covariates,
-and p holds for other rows. All predictors together are linear in the Q x P matrix of coefficients; a
-parameter is one of its entries, or several that are equal.
+with p the softmax of linear predictors gamma_k'w_n, zero for the reference cluster. If the mixture has noise,
+a row is noise with a probability that does not depend on covariates, and p holds for other rows.
 
-With d_nk the gradient of log(p_k g_k) in the predictors, and r_nk = P(k | x_n, w_n, y_n),
+With d_nk the gradient of log p_k in the predictors, and r_nk = P(k | x_n, w_n),
 
     score of row n     s_n = sum_k r_nk d_nk,
-    information        sum_n v_n (E_r[-d2 log(p g)] - Cov_r(d_n)), each times w_n w_n',
+    information        sum_n v_n (E_r[-d2 log p] - Cov_r(d_n)), each times w_n w_n',
     ds_n / dl_nk     = r_nk (d_nk - s_n),
 
 where v_n are weights of rows.
 
-*Priors* are weak and normal, so that there is a maximum where clusters are separated by a covariate. They
-are the same whatever the reference, its levels and the units (Zellner's g-prior): the difference of the
-slopes of two clusters has the covariance 2.5^2 (mean of w w')^-1, so that one covariate alone changes their
-log odds by 2.5 a standard deviation, give or take. So do slopes and differences of an outcome, in units of
-its link or of its standard deviation. Levels have a standard deviation of 10.
+*The prior* is weak and normal, so that there is a maximum where clusters are separated by a covariate. It is
+the same whatever the reference, its levels and the units (Zellner's g-prior): the difference of the slopes of
+two clusters has the covariance 2.5^2 (mean of w w')^-1, so that one covariate alone changes their log odds by
+2.5 a standard deviation, give or take. Intercepts have a standard deviation of 10.
 
 *Conventions.* n rows, K clusters and perhaps noise (L labels), Q predictors, P columns of the design, D
-parameters.
+parameters: the coefficients of all columns for a cluster, and of the first for noise.
 """
 
 from dataclasses import dataclass
@@ -37,7 +33,7 @@ from scipy.special import expit
 
 from sklearn_lrvb.rows import slices
 
-_SD_OF_DIFFERENCES, _SD_OF_LEVELS = 2.5, 10.0
+_SD_OF_DIFFERENCES, _SD_OF_INTERCEPTS = 2.5, 10.0
 _MOST_STEPS = 200  # Of the ascent.
 # Squared length of its last step in standard deviations, which may be longer where round-off ends it.
 _TOL, _LEAST_LENGTH = 1e-14, 1e-8
@@ -47,30 +43,21 @@ _LEAST_FACTOR = 1e-8  # By which steps are shortened.
 _NUMBERS_AT_ONCE = 2**20  # Of the arrays of some rows.
 
 
-def _contrast(size):
-    """Precision of the values of some clusters whose differences have the variance 1: (size, size)."""
-    return 2.0 * (np.eye(size) - 1.0 / size)
-
-
 @dataclass(frozen=True, eq=False)
 class RowTerms:
-    """What the likelihood says of some rows, n of them; Q_y predictors of the outcome belong to a label.
+    """What the likelihood says of some rows, n of them.
 
     Attributes
     ----------
     shares : (K, n), p
     of_noise : float, probability of noise, zero without
-    predictors : (L, Q_y, n), of the outcome
-    outcome_gradients : (L, Q_y, n), of its log density
-    scores : (n,), log likelihood
+    values : (n,), log likelihood
     probabilities : (L, n), r
     """
 
     shares: np.ndarray
     of_noise: float
-    predictors: np.ndarray
-    outcome_gradients: np.ndarray
-    scores: np.ndarray
+    values: np.ndarray
     probabilities: np.ndarray
 
     @property
@@ -78,47 +65,30 @@ class RowTerms:
         return len(self.probabilities) > len(self.shares)
 
     @cached_property
-    def _logit_score(self):
-        """s of the predictors of the clusters and of noise, (J, n)."""
+    def score(self):
+        """s, (Q, n)."""
         r, K = self.probabilities, len(self.shares)
         score = r[1:K] - r[:K].sum(axis=0) * self.shares[1:]
         return np.concatenate([score, r[K:] - self.of_noise]) if self.has_noise else score
 
-    @cached_property
-    def _outcome_score(self):
-        """s of the predictors of the outcome, (L, Q_y, n)."""
-        return self.probabilities[:, None] * self.outcome_gradients
-
-    @cached_property
-    def score(self):
-        """s, (Q, n)"""
-        flat = self._outcome_score.reshape(-1, len(self.scores))
-        return np.concatenate([self._logit_score, flat]) if len(flat) else self._logit_score
-
     @property
-    def gradients(self):
-        """d, (Q, L, n)"""
-        K, (L, Q_y, n) = len(self.shares), self.outcome_gradients.shape
-        gradients = np.zeros((len(self.score), L, n))
+    def changes(self):
+        """r_k (d_k - s), how r changes with the predictors, and s with log densities: (Q, L, n)."""
+        K = len(self.shares)
+        gradients = np.zeros((len(self.score), *self.probabilities.shape))
         gradients[: K - 1, :K] = np.eye(K)[1:, :, None] - self.shares[1:, None]
         if self.has_noise:
             gradients[K - 1] = -self.of_noise
             gradients[K - 1, K] += 1.0
-        for k in range(L):
-            first = len(self._logit_score) + k * Q_y
-            gradients[first : first + Q_y, k] = self.outcome_gradients[k]
+        gradients -= self.score[:, None]
+        gradients *= self.probabilities
         return gradients
 
     @property
-    def in_log_densities(self):
-        """ds / dl, (Q, L, n)."""
-        return self.probabilities * (self.gradients - self.score[:, None])
-
-    def information(self, outcome, y):
+    def information(self):
         """Observed, and complete as if clusters were known, positive semidefinite: two of (Q, Q, n)."""
-        K, (L, Q_y, n) = len(self.shares), self.outcome_gradients.shape
-        p, r, s, J = self.shares[1:], self.probabilities, self._logit_score, len(self._logit_score)
-        observed = self.score[:, None] * self.score  # Less the covariance of d under r.
+        K, p, r, s = len(self.shares), self.shares[1:], self.probabilities, self.score
+        observed = s[:, None] * s  # Less the covariance of d under r.
         complete, own = np.zeros_like(observed), np.arange(K - 1)
         in_clusters = r[:K].sum(axis=0)
         complete[: K - 1, : K - 1] = -in_clusters * p[:, None] * p
@@ -129,25 +99,9 @@ class RowTerms:
         if self.has_noise:
             noise, in_noise = self.of_noise, r[K]
             complete[K - 1, K - 1] = noise * (1.0 - noise)
-            own_score = s[: K - 1]
-            observed[K - 1, : K - 1] += noise * own_score
-            observed[: K - 1, K - 1] += noise * own_score
+            observed[K - 1, : K - 1] += noise * s[: K - 1]
+            observed[: K - 1, K - 1] += noise * s[: K - 1]
             observed[K - 1, K - 1] -= in_noise * (1.0 - noise) ** 2 + in_clusters * noise**2
-        if Q_y:
-            minus_second, expected = outcome.information(y, self.predictors)
-            for k in range(L):
-                place = slice(J + k * Q_y, J + (k + 1) * Q_y)
-                score, gradient = self._outcome_score[k], self.outcome_gradients[k]
-                complete[place, place] = r[k] * expected[k]
-                observed[place, place] += r[k] * (minus_second[k] - expected[k]) - score[:, None] * gradient
-                d = np.zeros((J, n))  # Of the predictors of clusters and noise in this label.
-                if k < K:
-                    d[: K - 1] = -p
-                    d[: K - 1][k - 1 : k] += 1.0 if k else 0.0
-                if self.has_noise:
-                    d[K - 1] = (k == K) - self.of_noise
-                observed[place, :J] -= score[:, None] * d
-                observed[:J, place] -= d[:, None] * score
         return observed + complete, complete
 
 
@@ -160,7 +114,6 @@ class Maximum:
     parameters : (D,)
     value : float, log likelihood and log prior
     information : (D, D), observed, with that of the prior
-    prior : (D, D), what of it is of the prior
     counts : (L,), expected rows of the labels
     converged : bool
     """
@@ -168,7 +121,6 @@ class Maximum:
     parameters: np.ndarray
     value: float
     information: np.ndarray
-    prior: np.ndarray
     counts: np.ndarray
     converged: bool
 
@@ -176,6 +128,33 @@ class Maximum:
     def covariance(self):
         """Inverse information, (D, D)."""
         return np.linalg.inv(self.information)
+
+
+@dataclass(frozen=True)
+class StructuralData:
+    """The rows of the second step, n of them.
+
+    Attributes
+    ----------
+    log_densities : (L, n)
+    matrix : (n, P)
+    weights : (n,)
+    numbers : int array (n,), of these rows among all that count
+    """
+
+    log_densities: np.ndarray
+    matrix: np.ndarray
+    weights: np.ndarray
+    numbers: np.ndarray
+
+    def thinned(self):
+        """A tenth of the rows, evenly spaced, which count ten times: StructuralData."""
+        log_densities, matrix, weights = self.part(slice(0, None, 10))
+        return StructuralData(log_densities, matrix, 10.0 * weights, self.numbers[::10])
+
+    def part(self, place):
+        """Log densities, design and weights of a slice of the rows."""
+        return self.log_densities[:, place], self.matrix[place], self.weights[place]
 
 
 class StructuralModel:
@@ -186,98 +165,45 @@ class StructuralModel:
     n_clusters : int, K, those that hold rows, the reference first
     has_noise : bool
     design_moments : (P, P), mean of w w' over the rows
-    outcome : Outcome or None
 
     Attributes
     ----------
-    entries : list of arrays (e, 2), of every parameter its entries of the coefficients, (predictor, column)
+    prior : (D, D), its precision
     """
 
-    def __init__(self, n_clusters, has_noise, design_moments, outcome=None):
-        self.n_clusters, self.has_noise, self.outcome = n_clusters, has_noise, outcome
+    def __init__(self, n_clusters, has_noise, design_moments):
+        self.n_clusters, self.has_noise, self.design_moments = n_clusters, has_noise, design_moments
         self.n_labels, self.n_columns = n_clusters + has_noise, len(design_moments)
-        self.n_logits = n_clusters - 1
-        self.first_of_outcome = self.n_logits + has_noise
-        self.n_of_outcome = outcome.n_predictors if outcome else 0
-        self.n_predictors = self.first_of_outcome + self.n_labels * self.n_of_outcome
-        self.entries = self._entries()
-        self._prior = self._prior_precision(design_moments)
-
-    @property
-    def first_mean(self):
-        """The place of the first parameter of the outcome: int."""
-        return self.n_logits * self.n_columns + self.has_noise
-
-    def _entries(self):
-        columns = range(self.n_columns)
-        entries = [[(j, p)] for j in range(self.n_logits) for p in columns]
-        entries += [[(self.n_logits, 0)]] * self.has_noise
-        for k in range(self.n_labels):
-            entries += [[(self.predictor_of_outcome(k, q), 0)] for q in range(self.n_of_outcome)]
-        for q in np.flatnonzero(self.outcome.is_adjusted) if self.outcome else ():
-            of_labels = [self.predictor_of_outcome(k, int(q)) for k in range(self.n_labels)]
-            entries += [[(own, p) for own in of_labels] for p in columns[1:]]
-        return [np.array(own) for own in entries]
-
-    def predictor_of_outcome(self, label, number):
-        """The place of a label's predictor of the outcome among all: int."""
-        return self.first_of_outcome + label * self.n_of_outcome + number
-
-    @property
-    def size(self):
-        """D."""
-        return len(self.entries)
-
-    @cached_property
-    def _to_coefficients(self):
-        """Coefficients from parameters: (Q P, D), of zeros and ones."""
-        matrix = np.zeros((self.n_predictors, self.n_columns, self.size))
-        for number, own in enumerate(self.entries):
-            matrix[own[:, 0], own[:, 1], number] = 1.0
-        return matrix.reshape(-1, self.size)
-
-    def coefficients(self, parameters):
-        """The matrix of coefficients, (..., D) -> (..., Q, P)."""
-        flat = parameters @ self._to_coefficients.T
-        return flat.reshape(*parameters.shape[:-1], self.n_predictors, self.n_columns)
-
-    def in_parameters(self, slopes):
-        """Derivatives in the parameters, from those in the coefficients: (..., Q, P) -> (..., D)."""
-        return slopes.reshape(*slopes.shape[:-2], -1) @ self._to_coefficients
+        self.n_logits, self.n_predictors = n_clusters - 1, n_clusters - 1 + has_noise
+        self.size = self.n_logits * self.n_columns + has_noise  # Of noise, the first column alone.
+        self.prior = self._prior_precision(design_moments)
 
     def _prior_precision(self, moments):
-        """Precision of the normal prior, (D, D)."""
-        levels = np.zeros_like(moments)
-        levels[0, 0] = _SD_OF_LEVELS**-2.0
+        intercepts = np.zeros_like(moments)
+        intercepts[0, 0] = _SD_OF_INTERCEPTS**-2.0
         slopes = moments * _SD_OF_DIFFERENCES**-2.0
         slopes[0], slopes[:, 0] = 0.0, 0.0
-        precision = np.zeros((self.n_predictors, self.n_columns) * 2)
-        logits = slice(0, self.n_logits)
-        between = _contrast(self.n_clusters)[1:, 1:]
-        precision[logits, :, logits] = np.einsum("jk,pq->jpkq", between, levels + slopes)
-        if self.has_noise:
-            precision[self.n_logits, 0, self.n_logits, 0] = _SD_OF_LEVELS**-2.0
-        if self.outcome:
-            first, size = self.first_of_outcome, self.n_of_outcome
-            between = _contrast(self.n_labels) * _SD_OF_DIFFERENCES**-2.0
-            between += _SD_OF_LEVELS**-2.0 / self.n_labels**2
-            own = np.kron(between, self.outcome.contrast)
-            precision[first:, 0, first:, 0] = own
-            # All clusters have the same slopes, so that the prior of one of them is enough.
-            one = slice(first, first + size)
-            precision[one, :, one] += np.einsum("jk,pq->jpkq", self.outcome.contrast, slopes)
-        flat = precision.reshape(self.n_predictors * self.n_columns, -1)
-        return self._to_coefficients.T @ flat @ self._to_coefficients
+        # Differences of values with this precision have the variance 1, whatever the reference.
+        between = 2.0 * (np.eye(self.n_logits) - 1.0 / self.n_clusters)
+        precision = np.zeros((self.size, self.size))
+        n_own = self.n_logits * self.n_columns
+        precision[:n_own, :n_own] = np.kron(between, intercepts + slopes)
+        precision[n_own:, n_own:] = _SD_OF_INTERCEPTS**-2.0
+        return precision
+
+    def logits(self, parameters):
+        """Coefficients of the predictors of all clusters but the reference, (K - 1, P)."""
+        return parameters[: self.n_logits * self.n_columns].reshape(self.n_logits, -1)
 
     # The likelihood of rows.
 
-    def cluster_shares(self, coefficients, matrix):
+    def cluster_shares(self, parameters, matrix):
         """p of the clusters and their logarithms, without noise: two of (K, n)."""
         predictors = np.zeros((self.n_clusters, len(matrix)))
-        np.matmul(coefficients[: self.n_logits], matrix.T, out=predictors[1:])
+        np.matmul(self.logits(parameters), matrix.T, out=predictors[1:])
         return _softmax(predictors)[:2]
 
-    def row_terms(self, parameters, log_densities, matrix, y=None):
+    def row_terms(self, parameters, log_densities, matrix):
         """What the likelihood says of some rows: RowTerms.
 
         Parameters
@@ -285,102 +211,69 @@ class StructuralModel:
         parameters : (D,)
         log_densities : (L, n), l
         matrix : (n, P), the design
-        y : (n,), scaled outcomes, or None
         """
-        coefficients, K = self.coefficients(parameters), self.n_clusters
-        shares, log_shares = self.cluster_shares(coefficients, matrix)
+        K = self.n_clusters
+        shares, log_shares = self.cluster_shares(parameters, matrix)
         joint, of_noise = log_densities.copy(), 0.0
         joint[:K] += log_shares
         if self.has_noise:
-            log_odds = coefficients[self.n_logits, 0]
+            log_odds = parameters[-1]
             of_noise = float(expit(log_odds))
             joint[:K] -= np.logaddexp(0.0, log_odds)
             joint[K] -= np.logaddexp(0.0, -log_odds)
-        predictors = gradients = np.zeros((self.n_labels, 0, len(matrix)))
-        if self.outcome:
-            predictors = coefficients[self.first_of_outcome :] @ matrix.T
-            predictors = predictors.reshape(self.n_labels, -1, len(matrix))
-            values, gradients = self.outcome.log_density(y, predictors)
-            joint += values
-        probabilities, _, scores = _softmax(joint)
-        return RowTerms(shares, of_noise, predictors, gradients, scores, probabilities)
-
-    def of_outcome(self, label):
-        """The places of a label's predictors of the outcome: slice."""
-        first = self.predictor_of_outcome(label, 0)
-        return slice(first, first + self.n_of_outcome)
+        probabilities, _, values = _softmax(joint)
+        return RowTerms(shares, of_noise, values, probabilities)
 
     def score_of_rows(self, terms, matrix):
         """Scores of rows in the parameters, (n, D)."""
-        flat = terms.score.T[:, :, None] * matrix[:, None]
-        return flat.reshape(len(matrix), -1) @ self._to_coefficients
+        return (terms.score.T[:, :, None] * matrix[:, None]).reshape(len(matrix), -1)[:, : self.size]
 
     # The sum over the rows, and the prior.
 
     def _rows_at_once(self):
-        return max(256, _NUMBERS_AT_ONCE // (4 * self.n_predictors * max(self.n_predictors, self.n_labels)))
-
-    def _log_prior(self, parameters):
-        """Log density of the prior, its gradient (D,) and information (D, D)."""
-        information, pull = self._prior, self._prior @ parameters
-        value, gradient = -0.5 * parameters @ pull, -pull
-        if self.outcome:
-            first = self.first_of_outcome
-            own = self.coefficients(parameters)[first:, 0].reshape(self.n_labels, -1)
-            extra, slopes, curvatures = self.outcome.log_prior(own)
-            change = self._to_coefficients.reshape(self.n_predictors, self.n_columns, -1)[first:, 0]
-            change = change.reshape(self.n_labels, -1, self.size)
-            value = value + extra
-            gradient = gradient + np.einsum("kq,kqd->d", slopes, change)
-            information = information + np.einsum("kqr,kqd,kre->de", curvatures, change, change)
-        return value, gradient, information
+        return max(256, _NUMBERS_AT_ONCE // (4 * self.n_predictors * self.n_labels))
 
     def _objective(self, parameters, data):
         """Log likelihood and prior at some parameters, and their derivatives: _Objective."""
-        value, gradient, prior = self._log_prior(parameters)
-        sums = np.zeros((2, self.n_predictors**2, self.n_columns**2))
-        score, counts = np.zeros((self.n_predictors, self.n_columns)), 0.0
+        pull, Q, P = self.prior @ parameters, self.n_predictors, self.n_columns
+        value, score, counts = -0.5 * parameters @ pull, np.zeros((Q, P)), 0.0
+        sums = np.zeros((2, Q * Q, P * P))
         for place in slices(len(data.weights), self._rows_at_once()):
-            log_densities, matrix, y, weights = data.part(place)
-            terms = self.row_terms(parameters, log_densities, matrix, y)
-            value += float(weights @ terms.scores)
+            log_densities, matrix, weights = data.part(place)
+            terms = self.row_terms(parameters, log_densities, matrix)
+            value += float(weights @ terms.values)
             counts = counts + terms.probabilities @ weights
             weighted = matrix * weights[:, None]
             products = (weighted[:, :, None] * matrix[:, None]).reshape(len(matrix), -1)
             score += terms.score @ weighted
-            for total, own in zip(sums, terms.information(self.outcome, y), strict=True):
+            for total, own in zip(sums, terms.information, strict=True):
                 total += own.reshape(-1, len(matrix)) @ products
-        gradient = gradient + score.ravel() @ self._to_coefficients
-        observed, complete = (self._of_parameters(total) + prior for total in sums)
-        return _Objective(value, gradient, observed, complete, prior, counts)
+        gradient = score.ravel()[: self.size] - pull
+        observed, complete = (self._of_parameters(total) + self.prior for total in sums)
+        return _Objective(value, gradient, observed, complete, counts)
 
     def score(self, parameters, data):
         """Gradient of the log likelihood of all rows, without the prior: (D,)."""
         score = np.zeros((self.n_predictors, self.n_columns))
         for place in slices(len(data.weights), self._rows_at_once()):
-            log_densities, matrix, y, weights = data.part(place)
-            terms = self.row_terms(parameters, log_densities, matrix, y)
-            score += terms.score @ (matrix * weights[:, None])
-        return score.ravel() @ self._to_coefficients
+            log_densities, matrix, weights = data.part(place)
+            score += self.row_terms(parameters, log_densities, matrix).score @ (matrix * weights[:, None])
+        return score.ravel()[: self.size]
 
     def _of_parameters(self, sums):
         """An information of the parameters, (D, D), from that of predictors times columns, (Q Q, P P)."""
         Q, P = self.n_predictors, self.n_columns
-        flat = sums.reshape(Q, Q, P, P).swapaxes(1, 2).reshape(Q * P, Q * P)
-        information = self._to_coefficients.T @ flat @ self._to_coefficients
+        information = sums.reshape(Q, Q, P, P).swapaxes(1, 2).reshape(Q * P, Q * P)
+        information = information[: self.size, : self.size]
         return 0.5 * (information + information.T)
 
-    def start(self, data, shares):
+    def start(self, shares):
         """Parameters at which the ascent starts, from the weights (L,) of the mixture: (D,)."""
-        parameters = np.zeros(self.size)
-        K, weights = self.n_clusters, np.maximum(shares, 1e-8)
+        parameters, K = np.zeros(self.size), self.n_clusters
+        weights = np.maximum(shares, 1e-8)
         parameters[: self.n_logits * self.n_columns : self.n_columns] = np.log(weights[1:K] / weights[0])
         if self.has_noise:
-            parameters[self.first_mean - 1] = np.log(weights[K] / weights[:K].sum())
-        if self.outcome:
-            r = _softmax(data.log_densities + np.log(weights)[:, None])[0] * data.weights
-            own = self.outcome.start(data.y, r).ravel()
-            parameters[self.first_mean :][: len(own)] = own
+            parameters[-1] = np.log(weights[K] / weights[:K].sum())
         return parameters
 
     def maximum(self, data, start, basis=None):
@@ -394,8 +287,8 @@ class StructuralModel:
         start : (D,)
         basis : (D, d) or None, of the directions in which parameters may change; None is all
         """
-        if len(data.weights) > _MANY_ROWS:  # From the maximum of some rows it is not far.
-            start = self.maximum(data.thinned(), start, basis).parameters
+        if len(data.weights) > _MANY_ROWS and basis is None:  # From the maximum of some rows it is not far.
+            start = self.maximum(data.thinned(), start).parameters
         parameters, here = start, self._objective(start, data)
         length = np.inf
         for _ in range(_MOST_STEPS):
@@ -408,14 +301,8 @@ class StructuralModel:
                 break
             parameters, here = found
         is_strict = _solved(here.observed, here.gradient) is not None
-        return Maximum(
-            parameters,
-            here.value,
-            here.observed,
-            here.prior,
-            here.counts,
-            is_strict and length < _LEAST_LENGTH,
-        )
+        converged = is_strict and length < _LEAST_LENGTH
+        return Maximum(parameters, here.value, here.observed, here.counts, converged)
 
     def _ahead(self, parameters, step, here, data):
         """Parameters at a part of a step at which the objective is no lower, and the latter; or None."""
@@ -431,13 +318,12 @@ class StructuralModel:
 
 @dataclass(frozen=True)
 class _Objective:
-    """Log likelihood and log prior; gradient (D,); observed, complete and prior information; counts (L,)."""
+    """Log likelihood and log prior; gradient (D,); observed and complete information (D, D); counts (L,)."""
 
     value: float
     gradient: np.ndarray
     observed: np.ndarray
     complete: np.ndarray
-    prior: np.ndarray
     counts: np.ndarray
 
     def step(self, basis=None):
@@ -446,7 +332,7 @@ class _Objective:
             step = _solved(self.observed, self.gradient)
             return _solved(self.complete, self.gradient) if step is None else step
         parts = (basis.T @ own @ basis for own in (self.observed, self.complete))
-        return basis @ _Objective(self.value, basis.T @ self.gradient, *parts, None, None).step()
+        return basis @ _Objective(self.value, basis.T @ self.gradient, *parts, self.counts).step()
 
 
 def _softmax(values):
@@ -466,33 +352,3 @@ def _solved(matrix, gradient):
         return cho_solve(cho_factor(matrix), gradient)
     except LinAlgError:
         return None
-
-
-@dataclass(frozen=True)
-class StructuralData:
-    """The rows of the second step, n of them.
-
-    Attributes
-    ----------
-    log_densities : (L, n)
-    matrix : (n, P)
-    y : (n,) or None
-    weights : (n,)
-    numbers : int array (n,), of these rows among all that count
-    """
-
-    log_densities: np.ndarray
-    matrix: np.ndarray
-    y: np.ndarray | None
-    weights: np.ndarray
-    numbers: np.ndarray
-
-    def thinned(self):
-        """A tenth of the rows, evenly spaced, which count ten times: StructuralData."""
-        own, numbers = self.part(slice(0, None, 10)), self.numbers[::10]
-        return StructuralData(*own[:3], 10.0 * own[3], numbers)
-
-    def part(self, place):
-        """Log densities, design, outcomes and weights of a slice of the rows."""
-        y = None if self.y is None else self.y[place]
-        return self.log_densities[:, place], self.matrix[place], y, self.weights[place]

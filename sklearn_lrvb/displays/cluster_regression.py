@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
-from sklearn_lrvb.cluster_regression.quantities import Quantities
+from sklearn_lrvb.cluster_regression.intervals import LogOdds, Quantities
 from sklearn_lrvb.cluster_regression.results import CovariateEffects, OutcomeDifferences
 from sklearn_lrvb.displays import drawing
 from sklearn_lrvb.displays.results import ResultDisplay
@@ -88,12 +88,12 @@ class _RegressionDisplay(ResultDisplay):
             axes.tick_params(labelsize="small")
         return self
 
-    def _draw_points(self, axes, at, quantities, style, kwargs):
-        """Draw estimates with their intervals as bars."""
-        lower, upper = quantities.interval(self._interval)
-        gaps = np.maximum(np.stack([quantities.values - lower, upper - quantities.values]), 0.0)
+    def _draw_points(self, axes, at, quantities, places, style, kwargs):
+        """Draw some estimates with their intervals as bars."""
+        value, (lower, upper) = quantities.values, quantities.interval(self._interval)
+        gaps = np.maximum(np.stack([value - lower, upper - value]), 0.0)[:, places]
         style = style | {"linestyle": "none"} | _BAR | kwargs
-        self.lines_.append(axes.errorbar(at, quantities.values, yerr=gaps, **style).lines[0])
+        self.lines_.append(axes.errorbar(at, value[places], yerr=gaps, **style).lines[0])
 
 
 class CovariateEffectsDisplay(_RegressionDisplay):
@@ -199,16 +199,17 @@ class CovariateEffectsDisplay(_RegressionDisplay):
         column, levels = own.design.table.columns[number], own.design.levels(number)
         at = np.array(levels) if levels else np.linspace(*np.quantile(values, _ENDS), _N_VALUES)
         mean, covariance = estimate.of(own.shares_along(number, at))
+        shares = Quantities([], mean, covariance, LogOdds(), estimate.freedom)
+        lower, upper = shares.interval(self._interval)
         for rank, k in enumerate(self.result.clusters):
             some = slice(rank, None, len(self.result.clusters))
-            shares = Quantities([], mean[some], covariance[some, some], "logit", estimate.freedom)
             style = drawing.series_style(rank) | {"label": f"cluster {k}"}
             if levels:
                 offset = 0.3 * ((rank + 0.5) / len(self.result.clusters) - 0.5)
-                self._draw_points(axes, np.arange(len(at)) + offset, shares, style, kwargs)
+                self._draw_points(axes, np.arange(len(at)) + offset, shares, some, style, kwargs)
                 continue
-            self.lines_ += axes.plot(at, shares.values, **style | {"marker": None} | kwargs)
-            axes.fill_between(at, *shares.interval(self._interval), color=style["color"], **_BAND)
+            self.lines_ += axes.plot(at, mean[some], **style | {"marker": None} | kwargs)
+            axes.fill_between(at, lower[some], upper[some], color=style["color"], **_BAND)
         if levels:
             names = [drawing.wrapped(str(column.categories[int(level)]), 1.0) for level in levels]
             axes.set_xticks(range(len(at)), names)
@@ -313,24 +314,14 @@ class OutcomeDifferencesDisplay(_RegressionDisplay):
 
     def _draw(self, axes, panel, kwargs):
         regression, number = panel
-        means, size = regression.of("means"), regression.quantities.n_means
-        places = np.arange(number, len(means.names), size)
-        own = Quantities(
-            [],
-            means.values[places],
-            np.diag(np.square(means.deviations[places])),
-            means.link,
-            means.freedom,
-        )
-        self._draw_points(axes, np.arange(len(places)), own, drawing.series_style(0), kwargs)
-        first = means.names[places[0]]
-        axes.set_xticks(range(len(places)), [*map(str, self.result.clusters), "noise"][: len(places)])
+        means, quantities = regression.of("means"), regression.quantities
+        places = number + quantities.n_means * np.arange(len(quantities.labels))
+        own = drawing.series_style(0)
+        self._draw_points(axes, np.arange(len(places)), means, places, own, kwargs)
+        axes.set_xticks(range(len(places)), [*map(str, quantities.labels)])
         axes.set_xlim(-0.5, len(places) - 0.5)
         axes.set_xlabel("cluster", size="small")
-        if means.link == "logit":
-            axes.set_ylim(0.0, 1.0)
-        what = first[first.index(",") + 1 : -1]
-        axes.set_ylabel(
-            drawing.wrapped(f"{'share' if means.link == 'logit' else 'mean'} of {what}", _PANEL[1]),
-            size="small",
-        )
+        if quantities.are_shares:
+            axes.set_ylim(-0.03, 1.03)  # Points at the ends are whole.
+        what = f"{'share' if quantities.are_shares else 'mean'} of {quantities.subjects[number]}"
+        axes.set_ylabel(drawing.wrapped(what, _PANEL[1]), size="small")

@@ -1017,7 +1017,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         )
         (table,) = steps.tables(covariates=covariates)
         with steps.uncertainty.source.threads():
-            return steps.result(CovariateEffects, [steps.regression(table)], table)
+            return steps.result(CovariateEffects, steps.of_covariates(table), table)
 
     def outcome_differences(
         self,
@@ -1036,9 +1036,10 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
     ) -> OutcomeDifferences:
         """In what else clusters differ: means of outcomes in each, differences, and a test of each outcome.
 
-        The distribution of an outcome in each cluster, although the clusters of rows are only probable
-        (distal outcomes). Means by `predict`, or weighted by `predict_proba`, are too close to each other.
-        The clusters stay those of X (the two-step method).
+        The mean of an outcome in each cluster, although the clusters of rows are only probable (distal
+        outcomes). Means by `predict`, or weighted by `predict_proba`, are too close to each other. Here the
+        outcome is regressed on the probabilities by least squares, whatever its distribution; the clusters
+        stay those of X (the two-step method).
 
         Parameters
         ----------
@@ -1046,16 +1047,16 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
             The training rows.
 
         outcome : data frame, series or array-like of shape (n_samples,) or (n_samples, n_outcomes)
-            One column or several, each of which is taken by itself. Numbers have a normal distribution with
-            a mean and a variance of its own in every cluster; categories (yes and no, or more) have shares;
-            counts, which `columns` must name, have a Poisson distribution.
+            One column or several, each of which is taken by itself. Numbers have means; categories (yes and
+            no, or more) have shares.
 
         covariates : data frame, series or array-like of shape (n_samples, n_covariates), default=None
-            For which outcomes are adjusted: they act on the outcome alike in all clusters, and on the cluster
-            itself.
+            For which outcomes are adjusted: they act on the outcome, linearly and alike in all clusters, and
+            on the cluster itself.
 
         levels, columns : default=None and "auto"
-            Of covariates and outcomes, as in :meth:`covariate_effects`: ``columns={"visits": "count"}``.
+            Of covariates and outcomes, as in :meth:`covariate_effects`: ``columns={"ward": "categorical"}``.
+            Measurements, counts and durations are all numbers here.
 
         sample_weight, method, groups, strata, strata_sizes, random_state
             As in :meth:`covariate_effects`.
@@ -1097,10 +1098,7 @@ class BayesianMixture(CallbackSupportMixin, DensityMixin, BaseEstimator):
         others = {} if covariates is None else {"covariates": covariates}
         outcomes, adjusting = (*steps.tables(outcome=outcome, **others), None)[:2]
         with steps.uncertainty.source.threads():
-            regressions = [
-                steps.regression(adjusting, column, values)
-                for column, values in zip(outcomes.columns, outcomes.values.T, strict=True)
-            ]
+            regressions = steps.of_outcomes(outcomes, adjusting)
             return steps.result(OutcomeDifferences, regressions, adjusting, outcomes)
 
     def _question_rows(self, X, sample_weight, method):

@@ -5,7 +5,7 @@ The methods of estimators pass what users give; here it is checked, and becomes 
 """
 
 import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -13,8 +13,8 @@ import numpy as np
 
 from sklearn_lrvb.answers.error_bars import FEW_GROUPS, Exact, answer_of_posterior, are_given
 from sklearn_lrvb.answers.groups import groups_that_count
+from sklearn_lrvb.cluster_regression.covariate_step import CovariateStep
 from sklearn_lrvb.cluster_regression.designs import (
-    GivenTable,
     array_names,
     design_of,
     given_table,
@@ -28,14 +28,14 @@ from sklearn_lrvb.cluster_regression.estimation import (
     N_DRAWS,
     Estimate,
     Labels,
-    SecondStep,
     StepRows,
     mean_values,
     sandwich,
+    under_draws,
 )
-from sklearn_lrvb.cluster_regression.outcomes import outcome_of
+from sklearn_lrvb.cluster_regression.outcome_step import Outcome, OutcomeStep
 from sklearn_lrvb.cluster_regression.quantities import CovariateQuantities, OutcomeQuantities
-from sklearn_lrvb.cluster_regression.results import Regression, notes_on
+from sklearn_lrvb.cluster_regression.results import LEVEL, Regression
 from sklearn_lrvb.cluster_regression.structural_model import StructuralModel
 from sklearn_lrvb.mixture.model import occupied
 from sklearn_lrvb.rows import row_groups
@@ -99,6 +99,7 @@ class ClusterRegressions:
         nothing = np.empty((self.which.sum(), 0))
         self.values = StepRows(self.rows, self.which, nothing).values(self.rows, self.posterior, self.labels)
         self._answer = self._draws = None
+        self._steps = {}  # Columns of outcomes without missing values have one.
 
     def tables(self, **tables):
         """Covariates and outcomes along the rows that count, by names of arguments: list of GivenTable."""
@@ -118,71 +119,89 @@ class ClusterRegressions:
             )
         return made
 
-    def regression(self, covariates, column=None, y=None):
-        """The second step with error bars: Regression.
+    def of_covariates(self, covariates):
+        """The regression of the clusters on covariates: list of one Regression."""
+        step, design = self._step_of(covariates, self.values[:, -1] > 0)
+        quantities = CovariateQuantities(step.model, design, step.data, self.labels.clusters)
+        return self._regressions([step], [quantities])
+
+    def of_outcomes(self, outcomes, covariates=None):
+        """The means of outcomes in the clusters: list of Regression.
 
         Parameters
         ----------
-        covariates : GivenTable or None
-        column, y : a column of outcomes and its values (n,), or None
+        outcomes : GivenTable
+        covariates : GivenTable or None, for which they are adjusted
         """
-        used = self.values[:, -1] > 0
-        if covariates is not None:
-            used &= covariates.is_complete
-        if y is not None:
-            used &= ~np.isnan(y)
+        steps, quantities = [], []
+        for column, y in zip(outcomes.columns, outcomes.values.T, strict=True):
+            clusters, design = self._step_of(covariates, (self.values[:, -1] > 0) & ~np.isnan(y))
+            require_levels(column, y[clusters.data.numbers], "outcome")
+            step = OutcomeStep.of(clusters, Outcome.of(column, y, clusters.rows.weights(self.values)))
+            counts = clusters.maximum.counts
+            steps.append(step)
+            quantities.append(OutcomeQuantities(step.outcome, design, self.labels, counts))
+        return self._regressions(steps, quantities)
+
+    def _regressions(self, steps, quantities):
+        """Second steps with their error bars: list of Regression."""
+        drawn = self._drawn(steps[0].rows) if self.groups is None else ()
+        if drawn:
+            reported, covariances = under_draws(steps, *drawn)
+            n_draws = len(drawn[0].draws)
+            known = f"How uncertain clusters are is known from {n_draws} draws"
+            known += " in which all clusters are there" * (n_draws < N_DRAWS)
+            note = f"{known}. {self.answer.note}"
+            estimates = [
+                Estimate(step.parameters, covariance, np.inf, note)
+                for step, covariance in zip(reported, covariances, strict=True)
+            ]
+        else:
+            reported, estimates = steps, [self._estimated(step) for step in steps]
+        return [
+            Regression(step.seeing(None), own.seeing(None), estimate, own_quantities)
+            for step, own, estimate, own_quantities in zip(
+                steps, reported, estimates, quantities, strict=True
+            )
+        ]
+
+    def _step_of(self, covariates, used):
+        """The second step of covariates or of none, on some rows (n,), and its design."""
+        used = used if covariates is None else used & covariates.is_complete
         if used.sum() < 2:
             raise ValueError(
                 f"{used.sum()} of {len(used)} rows have values of all covariates and of the outcome, and two "
                 "are needed: leave out columns that are mostly missing."
             )
-        weights = self.values[used, -1]
-        design = no_covariates(used.sum())
-        if covariates is not None:
-            design = design_of(covariates.along(used), weights, self.choices.levels or {})
-        matrix = design.matrix(design.table.values)
-        along, outcome = np.zeros((len(used), 2 + design.size)), None
-        along[used, 0], along[used, 1:-1] = 1.0, matrix
-        if y is not None:
-            require_levels(column, y[used], "outcome")
-            outcome = outcome_of(column, y[used], weights)
-            along[used, -1] = outcome.scaled(y[used])
-        moments = (matrix * weights[:, None]).T @ matrix / weights.sum()
-        model = StructuralModel(self.labels.n_clusters, self.labels.has_noise, moments, outcome)
-        rows = StepRows(self.rows, self.which, along)
-        step = SecondStep(rows, self.posterior, self.labels, model, self.values)
-        reported, estimate = self._estimated(step)
-        if outcome is None:
-            quantities = CovariateQuantities(model, design, step.data, self.labels.clusters)
-        else:
-            quantities = OutcomeQuantities(model, column.name, design, step.data, self.labels)
-        alone = None
-        if outcome is not None:
+        key = covariates is None, used.tobytes()
+        known = self._steps.get(key)
+        if known is None:
+            weights, design = self.values[used, -1], no_covariates(used.sum())
+            if covariates is not None:
+                design = design_of(covariates.along(used), weights, self.choices.levels or {})
+            along = np.zeros((len(used), 1 + design.size))
+            along[used, 0], along[used, 1:] = 1.0, design.matrix(design.table.values)
+            moments = (along[used, 1:] * weights[:, None]).T @ along[used, 1:] / weights.sum()
             model = StructuralModel(self.labels.n_clusters, self.labels.has_noise, moments)
-            alone = SecondStep(rows, self.posterior, self.labels, model, self.values).seeing(None)
-        codes = self._codes_of_groups
-        codes = None if codes is None else codes[step.data.numbers]
-        return Regression(step.seeing(None), reported.seeing(None), estimate, quantities, alone, codes)
+            rows = StepRows(self.rows, self.which, along)
+            known = CovariateStep(rows, self.posterior, self.labels, model, self.values), design
+            self._steps[key] = known
+        return known
 
     def _estimated(self, step):
-        """The second step that is reported, and its parameters with error bars: SecondStep, Estimate."""
-        drawn = self._drawn(step.rows) if self.groups is None else ()
-        if drawn:
-            reported, covariance = step.under_draws(*drawn)
-            n_draws = len(drawn[0].draws)
-            known = f"How uncertain clusters are is known from {n_draws} draws"
-            known += " in which all clusters are there" * (n_draws < N_DRAWS)
-            note = f"{known}. {self.answer.note}"
-            return reported, Estimate(reported.maximum.parameters, covariance, np.inf, note)
+        """The parameters of a second step with error bars by linear response: Estimate."""
         targets = self.uncertainty.targets
-        information = self.uncertainty.source.information(step.model.size, rows=self.rows)
+        information = self.uncertainty.source.information(len(step.parameters), rows=self.rows)
         if self.groups is None:
             covariance = step.covariance(targets, information)
             note = _WITHOUT_DRAWS if isinstance(self.answer, Exact) else self.answer.note
-            return step, Estimate(step.maximum.parameters, covariance, np.inf, note, True)
+            return Estimate(step.parameters, covariance, np.inf, note, True)
         functions = step.influence_functions(targets, information)
-        covariance, freedom = sandwich(self.rows, functions, self.groups), self.groups.degrees_of_freedom
-        return step, Estimate(step.maximum.parameters, covariance, freedom, self._note_of_groups())
+        covariance = sandwich(self.rows, functions, self.groups)
+        unseen = min(1.0, float(self.groups.factors().mean()))  # Of a finite population.
+        covariance += unseen * step.inverse @ step.of_one_row @ step.inverse
+        freedom = self.groups.degrees_of_freedom
+        return Estimate(step.parameters, covariance, freedom, self._note_of_groups())
 
     def _drawn(self, rows):
         """Draws of the clusters, DrawnParameters, and `mean_values` under them; empty where there are none.
@@ -224,8 +243,8 @@ class ClusterRegressions:
 
     @property
     def _codes_of_groups(self):
-        """The group of every row that counts, int array, or None where rows are independent."""
-        if self.groups is None or len(self.groups) == len(self.values):
+        """The group of every row that counts, int array, or None where weights are numbers of rows."""
+        if self.groups is None:
             return None
         codes = np.asarray(self.groups.codes)
         return codes if len(codes) == len(self.values) else codes[self.which]
@@ -233,36 +252,46 @@ class ClusterRegressions:
     def direct_effects(self, regressions, covariates, outcomes):
         """Direct effects, the surest first: tuple of DirectEffect.
 
-        Every outcome is tested in its own second step: clusters given one outcome do not know of another.
-
         Parameters
         ----------
         regressions : list of Regression
-        covariates, outcomes : GivenTable or None
+        covariates : GivenTable or None
+        outcomes : whether regressions are of outcomes
         """
-        names, generator, found = self.mixture._feature_names, np.random.RandomState(self.seed), []
-        for number, own in enumerate(regressions):
-            parts = [covariates] * (covariates is not None)
-            parts += [] if outcomes is None else [outcomes.column(number)]
-            step, table = own.step.seeing(self.rows), GivenTable.joined(parts)
-            rows = self.uncertainty, self.given
-            found += direct_effects(rows, step, (names, table), self._codes_of_groups, generator)
-        found = [replace(own, p_value=min(1.0, len(found) * own.p_value)) for own in found]
-        return tuple(sorted(found, key=lambda own: own.p_value))
+        steps = [own.step.seeing(self.rows) for own in regressions] if outcomes else []
+        if covariates is not None:
+            used = (self.values[:, -1] > 0) & covariates.is_complete
+            clusters, _ = self._step_of(None, used)
+            weights = clusters.rows.weights(self.values)
+            steps += [
+                OutcomeStep.of(clusters, Outcome.of(column, y, weights))
+                for column, y in zip(covariates.columns, covariates.values.T, strict=True)
+            ]
+        names, generator = self.mixture._feature_names, np.random.RandomState(self.seed)
+        return direct_effects(self.uncertainty, self.given, names, steps, self._codes_of_groups, generator)
+
+    def _note_of_missing_values(self, regressions):
+        left_out = {own.quantities.name: len(self.values) - len(own.step.data.numbers) for own in regressions}
+        if len(set(left_out.values())) == 1:
+            return f"{max(left_out.values())} row(s) lack a covariate or an outcome, and are left out."
+        listed = ", ".join(f"{count} of {name!r}" for name, count in left_out.items())
+        return f"Rows that lack a covariate or the outcome are left out: {listed}."
 
     def result(self, made, regressions, covariates=None, outcomes=None):
         """The result of a class, of some regressions and the tables on which they are."""
         n_rows = min(len(own.step.data.numbers) for own in regressions)
         n_left_out = len(self.values) - n_rows
-        direct = self.direct_effects(regressions, covariates, outcomes)
-        notes = notes_on(regressions, n_left_out, direct)
+        direct = self.direct_effects(regressions, covariates, outcomes is not None)
+        notes = [self._note_of_missing_values(regressions)] * (n_left_out > 0)
+        notes += [note for own in regressions for note in own.notes]
+        notes += [own.sentence for own in direct[:1] if own.p_value < LEVEL]
         codes = [
             own.name for table in (covariates, outcomes) if table for own in table.columns if own.may_be_codes
         ]
         if codes:
             notes.append(
-                f"Taken for measurements: {', '.join(map(repr, codes))}. If whole numbers are codes or "
-                f"counts, say columns={{{codes[0]!r}: 'categorical'}} or 'count'."
+                f"Taken for numbers: {', '.join(map(repr, codes))}. If whole numbers are codes, say "
+                f"columns={{{codes[0]!r}: 'categorical'}}."
             )
         if self.labels.has_noise and covariates is not None:
             notes.insert(

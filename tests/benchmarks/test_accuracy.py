@@ -10,6 +10,7 @@ from scipy.spatial.distance import cdist
 from sklearn.mixture import BayesianGaussianMixture
 
 from benchmarks.accuracy import cluster_regression, coverage, heavy_tails, model_check, outliers, priors
+from benchmarks.accuracy.cluster_regression.fits import summed_up
 from benchmarks.accuracy.surplus import fits, section
 from benchmarks.harness.rows import newest
 from benchmarks.problems.explained_clusters import DESIGNS, LatentClasses
@@ -237,8 +238,8 @@ def test_what_explains_clusters_is_asked_of_every_kind_of_table(measured):
     settings = {(row["design"], row["question"], row["n_samples"]) for row in parts["simulated"]}
     assert settings == {(design.name, design.question, design.n_samples) for design in DESIGNS}
     for row in parts["simulated"]:
-        assert row["n_occupied"] == row["n_components"] and row["answer_seconds"] > 0
-        assert 0 < row["proba_sd_0"] < row["ours_sd_0"]
+        assert row["ours_tables"] + row["n_empty"] + row["n_refused"] == row["n_tables"] == 1
+        assert abs(row["ours_bias_0"]) < 1 and row["ours_coverage_0"] in (0.0, 1.0)
         assert not row["by_draws"] or row["method"] == "auto"
     assert any(row["by_draws"] for row in parts["simulated"])
     assert {row["design"] for row in parts["bootstrap"]} == {"iris", "wine", "breast cancer"}
@@ -247,36 +248,41 @@ def test_what_explains_clusters_is_asked_of_every_kind_of_table(measured):
     assert parts["times"][0]["outcome_seconds"] > 0
 
 
-def _row_of_an_answer(question, ways, *, covers=True, **columns):
+def _row_of_answers(question, **answers):
     """A row as the section reads it, of two Gaussian clusters that are answered in some ways."""
-    sizes = {"n_samples": 300, "separation": 3.0, "n_components": 2, "n_occupied": 2}
+    truth = np.array([1.0]) if question == "covariate" else np.array([0.0, 0.5])
+    sizes = {"n_samples": 300, "separation": 3.0, "n_components": 2, "n_tables": 5, "n_empty": 1}
     row = {"part": "simulated", "design": "two Gaussian clusters", "question": question} | sizes
-    row |= {"method": "auto", "by_draws": True}
-    for way in ways:
-        for place in (0, 1):
-            row |= {f"{way}_{place}": 0.5, f"{way}_sd_{place}": 0.1, f"{way}_covers_{place}": covers}
-    return row | columns
+    row |= {"method": "auto", "by_draws": 4, "n_refused": 0, "labels_tables": 0}
+    for way, estimates in answers.items():
+        found = [(own, 0.2 + 0 * own, own - 0.3, own + 0.3) for own in estimates]
+        row |= summed_up(way, found, truth)
+    return row
 
 
 def test_the_section_on_what_explains_clusters_has_biases_and_coverages():
-    ways = ("ours", "labels", "proba")
-    rows = [_row_of_an_answer("covariate", ways, covers=covers) for covers in (True, True, True, False)]
-    rows[0] |= {"ours_0": 0.9}
-    rows.append(_row_of_an_answer("covariate", (), n_occupied=1))
-    rows.append(_row_of_an_answer("outcome", ("ours", "proba")))
+    slopes = [np.array([value]) for value in (1.1, 1.2, 0.8, 1.5)]
+    means = [np.array([0.1, 0.5]), np.array([-0.1, 1.5])]
+    rows = [
+        _row_of_answers("covariate", ours=slopes, labels=slopes[:3], proba=slopes[3:]),
+        _row_of_answers("skewed outcome", ours=means, proba=means[:1]),
+    ]
     numbers = {f"{way}_{place}": 2.0 for way in ("estimates", "lrvb", "sandwich") for place in (0, 1)}
     table = {"design": "iris", "of_rows": "petals", "of_given": "sepals", "kind": "means"}
     sizes = {"n_samples": 150, "n_components": 2, "n_resamples": 200, "left_out": 1}
     bootstrap = {"bootstrap_0": 1.0, "bootstrap_1": 4.0, "direct_p_value": 1e-9}
     rows.append({"part": "bootstrap"} | table | sizes | numbers | bootstrap)
-    times = {"fit_seconds": 2.0, "covariates_seconds": 1.0, "outcome_seconds": 3.0, "n_features": 10}
+    times = {f"{name}_seconds": 1.0 for name in ("covariates", "outcome", "adjusted")}
+    times |= {"fit_seconds": 2.0, "n_features": 10}
     rows.append({"part": "times", "design": "clusters", "n_samples": 1000} | times)
     text = cluster_regression.section(rows)
-    assert "clusters | 300 | 3.0 | 5 | 1 | -0.40 | 75 | 0.50 | -0.50 | 75 | -0.50 | 75 |" in text
-    assert "| 300 | 3.0 | 1 | 0 | +0.50, 0.00 | 100, 100 |  |  |  | +0.50, 0.00 | 100, 100 |" in text
+    sd = 0.2 / np.std([1.1, 1.2, 0.8, 1.5], ddof=1)
+    assert f"clusters | 300 | 3.0 | 5 | 1 | +0.15 | 75 | {sd:.2f} | +0.03 | 100 | +0.50 | 0 |" in text
+    assert "| 300 | 3.0 | 5 | 3 | 0.00, +0.50 | 100, 50 | 1.41, 0.28 |  |  | +0.10, 0.00 | 100, 100 |" in text
+    assert "in\n8 of 6 tables" in text
     assert "StepMix was not installed" in text
     assert "| means: 2, 2 | 1, 4 | 2.00, 0.50 | 2.00, 0.50 | 1 | < 0.001 |" in text
-    assert "| clusters | 1,000, 10 | 2 | 1 (0.5) | 3 (1.5) |" in text
+    assert "| clusters | 1,000, 10 | 2 | 1 (0.5) | 1 (0.5) | 1 (0.5) |" in text
 
 
 def test_simulated_classes_are_those_of_stepmix():

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from catalogue import fitted, overlapping
 from matplotlib import pyplot as plt
-from scipy.stats import chi2
+from scipy.stats import binomtest, chi2, chi2_contingency
 
 from sklearn_lrvb import LRVBGaussianMixture, LRVBLatentClassMixture
 from sklearn_lrvb.displays import CovariateEffectsDisplay, OutcomeDifferencesDisplay
@@ -58,9 +58,9 @@ def test_the_verdict_names_the_level_that_is_compared_with():
     rows, labels, estimator, rng = blobs()
     sex = pd.DataFrame({"sex": np.where(labels + rng.normal(size=300) > 0.5, "m", "f")})
     verdict = estimator.covariate_effects(rows, sex, method="lrvb").verdict
-    assert "if all rows are sex=m rather than f" in verdict
+    assert "if all rows are sex=m rather than sex=f" in verdict
     other = estimator.covariate_effects(rows, sex, method="lrvb", levels={"sex": "m"})
-    assert "if all rows are sex=f rather than m" in other.verdict
+    assert "if all rows are sex=f rather than sex=m" in other.verdict
 
 
 def test_only_what_is_sure_by_all_tests_together_is_told():
@@ -115,8 +115,9 @@ def test_an_outcome_that_all_rows_of_a_cluster_have_keeps_its_share_between_zero
     differences = estimator.outcome_differences(rows, ill, method="lrvb")
     shares = differences.summary()
     assert shares.loc[f"mean[{of_label(estimator, rows, labels)},ill=yes]", "estimate"] > 0.97
-    assert ((shares["lower"] > 0) & (shares["upper"] < 1)).all()
-    assert "The rows alone do not bound mean" in differences.note
+    assert ((shares["lower"] > 0) & (shares["lower"] < 0.98)).all()
+    assert (shares["upper"] <= 1).all()
+    assert (shares["sd"] > 1e-3).all()
 
 
 def test_rows_without_a_covariate_are_left_out_and_counted(estimator):
@@ -165,7 +166,7 @@ def test_a_level_whose_rows_are_all_in_one_cluster_is_known_to_have_an_effect():
     rare = pd.DataFrame({"rare": (labels == 1) & (rng.random(1000) < 0.06)})
     effects = estimator.covariate_effects(rows, rare, method="lrvb")
     assert effects.p_values["rare"] < 1e-6  # Wald's test of the slope alone would have p = 0.2.
-    assert "rare=True rather than False" in effects.verdict
+    assert "rare=True rather than rare=False" in effects.verdict
     assert "slope[1,rare=True]" in effects.note
 
 
@@ -178,9 +179,11 @@ def test_few_groups_make_no_p_values_that_are_too_small():
         effects = estimator.covariate_effects(rows, table, groups=rng.permutation(groups))
         p.append(effects.p_values["level"])
     assert np.mean(np.array(p) < 0.05) < 0.2
-    six = estimator.covariate_effects(rows, table, groups=np.arange(240) % 4)
-    assert np.isnan(six.p_values["level"])
-    assert six.verdict.startswith("No covariate is known")
+    table["other"] = rng.choice(list("abcde"), 240)
+    four = estimator.covariate_effects(rows, table, groups=np.arange(240) % 4)
+    assert np.isnan(list(four.p_values.values())).all()
+    assert four.verdict.startswith("No covariate is known")
+    assert "groups are too few" in repr(four)
 
 
 def test_results_hold_no_rows_of_x():
@@ -190,8 +193,47 @@ def test_results_hold_no_rows_of_x():
     assert np.isfinite(effects.influence(rows, name="effect[1,covariate]")).all()
 
 
+def test_a_share_of_clusters_that_overlap_stays_between_zero_and_one():
+    outside = 0
+    for seed in range(8):
+        rows, labels, estimator, rng = blobs(300, 2.6, seed)
+        rare = pd.Series(np.where(labels * rng.random(300) > 0.7, "yes", "no"), name="rare")
+        if estimator.n_occupied_ == 2:
+            differences = estimator.outcome_differences(rows, rare, method="lrvb")
+            shares = differences.summary()[["estimate", "lower", "upper"]].to_numpy()
+            assert ((shares >= 0) & (shares <= 1)).all()
+            assert (np.diff(shares[:, 1:]) > 0).all()
+            outside += (differences.regressions[0].step.coefficients[:, 0] < -0.15).sum()
+            means, difference = shares[:2, 0], differences.summary("differences")["estimate"].item()
+            assert difference == pytest.approx(means[1] - means[0])
+    assert outside
+
+
+def test_means_of_any_distribution_are_right():
+    z = []
+    for seed in range(40):
+        rows, labels, estimator, rng = blobs(400, 2.6, seed)
+        if estimator.n_occupied_ < 2:
+            continue
+        truth = np.array([1.0, 3.0])
+        order = [1 - of_label(estimator, rows, labels), of_label(estimator, rows, labels)]
+        table = pd.DataFrame(
+            {
+                "income": truth[labels] * rng.gamma(0.5, 2.0, size=400),
+                "visits": rng.poisson(truth[labels] * rng.gamma(1.0, 1.0, 400)),
+            }
+        )
+        means = estimator.outcome_differences(rows, table, method="lrvb").summary()
+        own = [means.loc[[f"mean[{k},{name}]" for k in order]] for name in table]
+        z += [((each["estimate"] - truth) / each["sd"]).to_numpy() for each in own]
+    assert len(z) > 50
+    # By a normal or Poisson distribution in every cluster they are off by several standard deviations.
+    assert np.abs(np.mean(z, axis=0)).max() < 0.6
+    assert 0.8 < np.std(z) < 1.4
+
+
 def test_outcomes_of_any_distribution_are_rarely_said_to_differ_where_they_do_not():
-    p, told = [], []
+    p = []
     for seed in range(25):
         rows, _, estimator, rng = blobs(400, 2.6, seed)
         if estimator.n_occupied_ < 2:
@@ -201,13 +243,11 @@ def test_outcomes_of_any_distribution_are_rarely_said_to_differ_where_they_do_no
         )
         differences = estimator.outcome_differences(rows, table, columns={"visits": "count"}, method="lrvb")
         p.append(list(differences.p_values.values()))
-        told.append("is not distributed as was assumed" in differences.note)
     assert len(p) > 15
     assert np.mean(np.array(p) < 0.05) < 0.15
-    assert np.mean(told) > 0.5  # By maximum likelihood most of these would differ beyond doubt.
 
 
-def test_the_p_value_of_an_outcome_is_by_least_squares_on_probabilities():
+def test_an_outcome_is_regressed_on_probabilities_by_least_squares():
     rows, labels, estimator, rng = blobs(300, 2.6)
     y = 0.2 * labels + rng.normal(size=300)
     r = estimator.predict_proba(rows)
@@ -216,9 +256,10 @@ def test_the_p_value_of_an_outcome_is_by_least_squares_on_probabilities():
     covariance = inverse @ (r.T * np.square(y - r @ coefficients)) @ r @ inverse
     contrast = np.array([-1.0, 1.0])
     expected = chi2.sf((contrast @ coefficients) ** 2 / (contrast @ covariance @ contrast), 1)
-    found = estimator.outcome_differences(rows, y, method="lrvb").p_values["outcome"]
-    # The second step has shares of its own, by maximum likelihood.
-    assert found == pytest.approx(expected, rel=0.1)
+    found = estimator.outcome_differences(rows, y, method="lrvb")
+    # The second step has shares of its own, which are not quite those of the fit.
+    np.testing.assert_allclose(found.summary()["estimate"], coefficients, atol=0.01)
+    assert found.p_values["outcome"] == pytest.approx(expected, rel=0.1)
 
 
 def test_draws_without_a_cluster_are_not_used():
@@ -234,18 +275,20 @@ def test_draws_without_a_cluster_are_not_used():
     assert effects.p_values["age"] < 1e-3
 
 
-def test_a_level_of_one_row_makes_no_headline():
+@pytest.mark.parametrize("rare", ["a rare one", "rare"])  # The reference level, or another.
+def test_a_level_of_one_row_makes_no_headline(rare):
     rows, labels, estimator, rng = blobs()
-    level = np.where(rng.random(300) < 0.5 + 0.15 * (2 * labels - 1), "b", "a").astype(object)
-    level[0] = "rare"
-    effects = estimator.covariate_effects(rows, pd.DataFrame({"c": level}), method="lrvb")
-    assert "Level 'c=rare' has 1 row(s)" in effects.note
+    level = np.where(rng.random(300) < 0.5 + 0.15 * (2 * labels - 1), "c", "b").astype(object)
+    level[0] = rare
+    table = pd.DataFrame({"c": level, "age": labels + rng.normal(size=300)})
+    effects = estimator.covariate_effects(rows, table, method="lrvb")
+    assert f"Level 'c={rare}' has 1 row(s)" in effects.note
     assert "rare" not in effects.verdict
 
 
 def test_whole_numbers_that_may_be_codes_are_told(estimator):
     effects = estimator.covariate_effects(X, pd.DataFrame({"region": RNG.integers(1, 5, N)}), method="lrvb")
-    assert "Taken for measurements: 'region'" in effects.note
+    assert "Taken for numbers: 'region'" in effects.note
 
 
 def test_columns_that_the_mixture_ignores_may_be_covariates():
@@ -261,6 +304,8 @@ def test_rows_in_another_order_are_refused_by_influence(estimator):
     effects = estimator.covariate_effects(X, AGE, method="lrvb")
     with pytest.raises(ValueError, match="in another order"):
         effects.influence(X[::-1], name="slope[1,age]")
+    with pytest.raises(ValueError, match="in another order"):
+        estimator.deciding_rows(X[::-1], conclusion="slope[1,age]", effects=effects, threshold=0.0)
 
 
 # Direct effects.
@@ -283,6 +328,56 @@ def test_direct_effects_know_that_rows_belong_together():
         town = rng.normal(size=40)[groups]
         p.append(estimator.covariate_effects(rows, town, groups=groups).direct_effects[0].p_value)
     assert np.sum(np.array(p) < 0.05) <= 4  # Without groups it is found in most of them.
+
+
+@pytest.mark.parametrize("share", [0.5, 0.15])
+def test_direct_effects_know_that_clusters_are_uncertain(share):
+    p = []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        labels = rng.random(600) < share
+        rows = np.outer(labels, [2.5, 0.0]) + rng.normal(size=(600, 2))
+        mixture = LRVBGaussianMixture(n_components=2, covariance_type="tied", random_state=0).fit(rows)
+        if mixture.n_occupied_ == 2:
+            y = 4.0 * labels + 0.3 * rng.normal(size=600)
+            p += [own.p_value for own in mixture.outcome_differences(rows, y, method="lrvb").direct_effects]
+    assert len(p) > 40
+    assert np.mean(np.array(p) < 0.1) < 0.2  # As if they were certain, it would be 0.4 to 0.7.
+
+
+def test_direct_effects_of_groups_and_samples_are_rarely_found_where_there_are_none():
+    p = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        groups = rng.integers(120, size=12_000)
+        labels = rng.random(12_000) < 0.3
+        rows = (
+            np.outer(labels, [2.5, 0.0])
+            + rng.normal(size=(12_000, 2))
+            + rng.normal(size=(120, 2))[groups] / 4
+        )
+        y = 4.0 * labels + 0.3 * rng.normal(size=12_000)
+        y[rng.random(12_000) < 0.5] = np.nan
+        mixture = LRVBGaussianMixture(n_components=2, covariance_type="tied", random_state=0).fit(rows)
+        found = mixture.outcome_differences(rows, y, groups=groups).direct_effects
+        p += [own.p_value for own in found]
+    assert np.mean(np.array(p) < 0.1) < 0.25
+
+
+def test_shares_of_a_small_cluster_are_tested_as_by_pearson():
+    ill = np.arange(300) % 5 == 0
+    for small in (8, 60):
+        labels = np.arange(300) >= 300 - small
+        rows = np.random.default_rng(0).normal(size=(300, 2)) + 40.0 * labels[:, None]
+        estimator = LRVBGaussianMixture(n_components=2, random_state=0).fit(rows)
+        own = np.where(labels, False, ill)  # None is ill in the small cluster.
+        table = np.array([[own[labels == k].sum(), (~own)[labels == k].sum()] for k in (0, 1)])
+        expected = chi2_contingency(table, correction=False).pvalue
+        for options in ({"method": "lrvb"}, {"method": "sandwich"}):
+            differences = estimator.outcome_differences(rows, pd.Series(own, name="ill"), **options)
+            assert np.log(differences.p_values["ill"]) == pytest.approx(np.log(expected), rel=0.2)
+            limits = differences.summary("differences")[["lower", "upper"]].to_numpy().ravel()
+            assert (np.prod(limits) < 0) == (expected > 0.05)
 
 
 def explained(rows, labels, direct, seed=0):
@@ -348,6 +443,9 @@ def test_types_of_columns_are_of_either_table(estimator):
     kinds = {("ward", "grade"): "categorical", "visits": "count"}
     found = estimator.outcome_differences(X, outcomes, covariates=covariates, columns=kinds, method="lrvb")
     assert "mean[1,grade=3]" in found.names and "slope[visits,ward=2]" in found.names
+    durations = estimator.outcome_differences(X, AGE, columns={"age": "duration"}, method="lrvb")
+    plain = estimator.outcome_differences(X, AGE, method="lrvb")
+    pd.testing.assert_frame_equal(durations.summary(), plain.summary())
     array = estimator.outcome_differences(X, outcomes.to_numpy(), columns={0: "count"}, method="lrvb")
     assert "mean[1,outcome0]" in array.names
 
@@ -375,6 +473,91 @@ def test_rows_that_decide_a_slope_are_confirmed_by_a_fit_without_them():
         rows, conclusion=name, effects=effects, threshold=0.5 * value, groups=np.arange(120) // 2
     )
     assert by_groups.found and by_groups.unit == "groups"
+
+
+def test_direct_effects_of_many_categories_are_rarely_found_where_there_are_none():
+    rng, p = np.random.default_rng(0), []
+    labels = rng.integers(2, size=400)
+    table = pd.DataFrame(
+        {name: np.where(rng.random(400) < 0.85, labels, 1 - labels).astype(str) for name in "abcd"}
+    )
+    for n_levels in (3, 12):
+        table["many"] = rng.integers(n_levels, size=400).astype(str)
+        classes = LRVBLatentClassMixture(2, random_state=0).fit(table)
+        for _ in range(20):
+            outcome = pd.Series(rng.integers(n_levels, size=400).astype(str), name="y")
+            p.append(classes.outcome_differences(table, outcome, method="lrvb").direct_effects[0].p_value)
+    assert np.mean(np.array(p) < 0.1) < 0.25
+
+
+def test_by_the_sandwich_the_scale_of_weights_does_not_matter():
+    rows, labels, _, rng = blobs(300, 3.0)
+    table = pd.DataFrame({"number": labels + rng.normal(size=300), "level": rng.choice(["a", "b"], 300)})
+    found = []
+    for weight in (3.0, 30.0):
+        weights = weight * (1.0 + np.arange(300) % 2)
+        estimator = LRVBGaussianMixture(n_components=2, random_state=0).fit(rows, sample_weight=weights)
+        found.append(estimator.outcome_differences(rows, table, sample_weight=weights, method="sandwich"))
+    np.testing.assert_allclose(*[own.summary() for own in found], rtol=0.05)
+    for number in range(2):
+        one, other = (own.direct_effects[number].p_value for own in found)
+        assert one == pytest.approx(other, rel=0.1)
+
+
+def test_a_finite_population_shortens_intervals():
+    rows, labels, estimator, rng = blobs(300, 6.0)
+    table = pd.DataFrame({"number": labels + rng.normal(size=300), "level": rng.choice(["a", "b"], 300)})
+    lengths = []
+    for size in (1e9, 400, 300):
+        strata = {"strata": np.zeros(300, dtype=int), "strata_sizes": {0: size}}
+        differences = estimator.outcome_differences(rows, table, groups=np.arange(300), **strata)
+        tables = [differences.summary(kind) for kind in ("means", "differences")]
+        lengths.append(np.concatenate([own["upper"] - own["lower"] for own in tables]))
+    np.testing.assert_allclose(lengths[1], np.sqrt(1 - 300 / 400) * lengths[0], rtol=0.02)
+    np.testing.assert_allclose(lengths[2], 0.0, atol=1e-6)
+    assert set(differences.p_values.values()) == {0.0}
+
+
+def test_a_share_of_groups_is_as_sure_as_the_groups():
+    groups, ill = np.repeat(np.arange(40), 10), np.repeat(np.arange(40) < 4, 10)
+    labels = np.arange(400) >= 200  # None is ill in the second cluster.
+    rows = np.random.default_rng(0).normal(size=(400, 2)) + 40.0 * labels[:, None]
+    estimator = LRVBGaussianMixture(n_components=2, random_state=0).fit(rows)
+    differences = estimator.outcome_differences(rows, pd.Series(ill, name="ill"), groups=groups)
+    for label, number in ((0, 4), (1, 0)):
+        own = of_label(estimator, rows, labels == label)
+        wilson = binomtest(number, 20).proportion_ci(0.95, "wilson")
+        limits = differences.summary().loc[f"mean[{own},ill=True]", ["lower", "upper"]].to_numpy(float)
+        np.testing.assert_allclose(limits, [wilson.low, wilson.high], atol=0.05)
+
+
+def test_rows_that_are_left_out_are_counted_by_outcome(estimator):
+    table = pd.DataFrame({"one": RNG.normal(size=N), "other": RNG.normal(size=N)})
+    table.loc[:9, "one"], table.loc[:29, "other"] = np.nan, np.nan
+    differences = estimator.outcome_differences(X, table, method="lrvb")
+    assert "are left out: 10 of 'one', 30 of 'other'" in differences.note
+    assert (differences.n_rows, differences.n_left_out) == (N - 30, 30)
+    assert f"{N - 30} to {N - 10}; 30 left out" in repr(differences)
+
+
+@pytest.mark.parametrize("interval", [None, 0.95])
+def test_rows_that_decide_a_difference_of_means(interval):
+    rows, labels, _, rng = blobs(150, 3.0)
+    y = 0.5 * labels + np.exp(rng.normal(size=150))
+    estimator = LRVBGaussianMixture(n_components=2, random_state=0, tol=1e-10).fit(rows)
+    differences, name = (
+        estimator.outcome_differences(rows, y, method="lrvb"),
+        "mean[1,outcome] - mean[0,outcome]",
+    )
+    deciding = estimator.deciding_rows(
+        rows, conclusion=name, effects=differences, interval=interval, threshold=0.0
+    )
+    weights = np.ones(150)
+    weights[deciding.rows] = 0.0
+    again = deciding.refit.outcome_differences(rows, y, sample_weight=weights, method="lrvb")
+    found = again.summary("differences").loc[name, "estimate" if interval is None else "lower"]
+    # The weak prior is in units of all rows, or of those that are left.
+    assert deciding.found and found == pytest.approx(deciding.confirmed, abs=1e-4)
 
 
 def test_rows_that_decide_an_interval(estimator):
@@ -472,8 +655,6 @@ def test_other_rows_one_cluster_and_columns_of_x_are_refused(estimator):
         named.covariate_effects(frame, pd.DataFrame({"age": age, "sex": sex}))
     with pytest.raises(ValueError, match="levels are those of covariates"):
         named.outcome_differences(frame, AGE, levels={"sex": "m"})
-    with pytest.raises(ValueError, match="said to be a duration"):
-        named.outcome_differences(frame, AGE, columns={"age": "duration"})
 
 
 # Pictures.

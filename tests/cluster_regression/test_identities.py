@@ -12,7 +12,7 @@ from catalogue import MODELS, few_of, fitted, mixture, model_id, overlapping, ro
 from incomplete_rows import incomplete
 from scipy.optimize import minimize
 from scipy.special import logit, logsumexp
-from scipy.stats import alexandergovern, chi2, norm
+from scipy.stats import alexandergovern, binomtest, chi2, norm
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
@@ -32,7 +32,6 @@ OUTCOMES = pd.DataFrame(
         "grade": RNG.choice(["a", "b", "c"], N),
     }
 )
-KINDS = {"visits": "count"}
 
 
 def far_apart(n_rows=600, n_clusters=3, seed=0):
@@ -57,8 +56,7 @@ def effects_of(estimator, X=None, table=TABLE, **options):
 
 
 def differences_of(estimator, X=None, outcome=OUTCOMES, **options):
-    columns = KINDS if "visits" in getattr(outcome, "columns", ()) else "auto"
-    options = {"method": "lrvb", "columns": columns, **options}
+    options = {"method": "lrvb", **options}
     return estimator.outcome_differences(overlapping() if X is None else X, outcome, **options)
 
 
@@ -112,16 +110,27 @@ def test_of_known_labels_means_are_those_of_groups():
     found = differences_of(estimator, X, outcome).summary("means")
     for k in range(3):
         own = outcome[labels == k]
-        n = len(own)
-        for name, values, variance in (
-            (f"mean[{k},height]", own["height"], own["height"].var(ddof=0)),
-            (f"mean[{k},ill=True]", own["ill"], own["ill"].var(ddof=0)),
-            (f"mean[{k},visits]", own["visits"], own["visits"].mean()),
-            (f"mean[{k},grade=b]", own["grade"] == "b", (own["grade"] == "b").var(ddof=0)),
+        for name, values in (
+            (f"mean[{k},height]", own["height"]),
+            (f"mean[{k},ill=True]", own["ill"]),
+            (f"mean[{k},visits]", own["visits"]),
+            (f"mean[{k},grade=b]", own["grade"] == "b"),
         ):
-            deviation = np.sqrt(variance / n)
+            deviation = values.std() / np.sqrt(len(own))
             assert abs(found.loc[name, "estimate"] - values.mean()) < 0.1 * deviation
-            np.testing.assert_allclose(found.loc[name, "sd"], deviation, rtol=0.03)
+            np.testing.assert_allclose(found.loc[name, "sd"], deviation, rtol=0.02)
+
+
+def test_of_known_labels_intervals_of_shares_are_those_of_wilson():
+    X, _, estimator, labels = far_apart()
+    ill = (np.arange(len(X)) % 9 == 0) & (labels < 2)  # None is ill in the last cluster.
+    found = differences_of(estimator, X, pd.Series(ill, name="ill")).summary("means")
+    for k in range(3):
+        wilson = binomtest(int(ill[labels == k].sum()), int((labels == k).sum())).proportion_ci(
+            0.95, "wilson"
+        )
+        own = found.loc[f"mean[{k},ill=True]"]
+        np.testing.assert_allclose([own["lower"], own["upper"]], [wilson.low, wilson.high], atol=2e-3)
 
 
 def test_of_known_labels_an_adjusted_outcome_is_a_regression():
@@ -129,19 +138,17 @@ def test_of_known_labels_an_adjusted_outcome_is_a_regression():
     rng = np.random.default_rng(2)
     y = pd.Series(labels + 0.05 * table["age"] + rng.normal(size=len(X)), name="y")
     W = np.column_stack([*(labels == k for k in range(3)), table["age"], table["sex"] == "m"])
-    own_variances = np.ones(3)
-    for _ in range(30):  # Weighted least squares with a variance of its own in every cluster.
-        weights = 1.0 / own_variances[labels]
-        beta = np.linalg.solve((W * weights[:, None]).T @ W, (W * weights[:, None]).T @ y)
-        own_variances = np.array([np.square(y - W @ beta)[labels == k].mean() for k in range(3)])
+    inverse = np.linalg.inv(W.T @ W)
+    beta = inverse @ W.T @ y.to_numpy()
+    leverages = np.einsum("np,pr,nr->n", W, inverse, W)
+    factors = np.square(y.to_numpy() - W @ beta) / (1.0 - leverages)  # HC2.
+    deviations = np.sqrt(np.diag(inverse @ (W.T * factors) @ W @ inverse))
     found = differences_of(estimator, X, y, covariates=table)
-    slopes = found.summary("slopes")
-    covariance = np.linalg.inv((W * weights[:, None]).T @ W)
-    np.testing.assert_allclose(slopes["estimate"], beta[3:], atol=0.05 * np.sqrt(covariance[3, 3]) * 10)
-    np.testing.assert_allclose(slopes["sd"], np.sqrt(np.diag(covariance))[3:], rtol=0.02)
-    means = found.summary("means")["estimate"].to_numpy()
+    slopes, means = found.summary("slopes"), found.summary("means")["estimate"].to_numpy()
+    assert (np.abs(slopes["estimate"] - beta[3:]) < 0.02 * deviations[3:]).all()
+    np.testing.assert_allclose(slopes["sd"], deviations[3:], rtol=0.01)
     standardized = beta[:3] + beta[3] * table["age"].mean() + beta[4] * (table["sex"] == "m").mean()
-    np.testing.assert_allclose(means, standardized, atol=0.01)
+    np.testing.assert_allclose(means, standardized, atol=0.001)
 
 
 # Refits: the derivative in the weight of a row goes through both steps.
@@ -189,6 +196,27 @@ def test_error_bars_of_groups_are_those_of_their_influence():
     expected = np.sqrt(40 / 39 * np.square(sums - sums.mean()).sum())
     by_groups = estimator.covariate_effects(overlapping(), TABLE, groups=groups)
     np.testing.assert_allclose(by_groups.summary("coefficients").loc[name, "sd"], expected, rtol=1e-8)
+
+
+def test_p_values_of_groups_are_those_of_their_rows_counted_once():
+    rng = np.random.default_rng(8)
+    X = overlapping()
+    table = pd.DataFrame({"age": X[:, 0] + 12.0 * rng.normal(size=N)})
+    height = pd.Series(X[:, 0] + 12.0 * rng.normal(size=N), name="height")
+    one = LRVBGaussianMixture(n_components=2, random_state=0).fit(X)
+    four, groups = np.repeat(np.arange(N), 4), np.repeat(np.arange(N), 4)
+    other = LRVBGaussianMixture(n_components=2, random_state=0).fit(X[four])
+    for make in ("covariate_effects", "outcome_differences"):
+        own = table if make == "covariate_effects" else height
+        p = [
+            next(iter(getattr(estimator, make)(rows, given, groups=labels).p_values.values()))
+            for estimator, rows, given, labels in (
+                (one, X, own, np.arange(N)),
+                (other, X[four], own.iloc[four], groups),
+            )
+        ]
+        assert 1e-6 < p[0] < 0.2
+        assert np.log(p[1]) == pytest.approx(np.log(p[0]), rel=0.15)
 
 
 def test_strata_take_away_what_varies_between_them():
@@ -249,6 +277,40 @@ def test_shares_sum_to_one_and_effects_to_zero(three):
     for kind, total in (("shares", 1.0), ("effects", 0.0)):
         sums = result.summary(kind)["estimate"].to_numpy().reshape(-1, 3).sum(axis=1)
         np.testing.assert_allclose(sums, total, atol=1e-10)
+
+
+def test_uncertain_clusters_widen_intervals_of_shares():
+    rng = np.random.default_rng(0)
+    labels = np.arange(400) % 2
+    X = 2.2 * labels[:, None] * [1, 0] + rng.normal(size=(400, 2))
+    estimator = LRVBGaussianMixture(n_components=2, random_state=0, tol=1e-8).fit(X)
+    smoker = pd.Series(rng.random(400) < np.where(labels, 0.8, 0.3), name="smoker")
+    found = differences_of(estimator, X, smoker).summary("means")
+    rows = estimator.predict_proba(X).sum(axis=0)
+    value, sd = found["estimate"], found["sd"]
+    for end in ("lower", "upper"):
+        limit = found[end]
+        # By Wilson's interval and what else varies, the variance at the limit is that of its share.
+        variance = np.square(sd) + (limit * (1 - limit) - value * (1 - value)) / rows
+        np.testing.assert_allclose(np.abs(limit - value) / np.sqrt(variance), norm.ppf(0.975), rtol=1e-3)
+    assert (np.square(sd) > 1.1 * value * (1 - value) / rows).all()
+
+
+def test_shares_of_an_outcome_sum_to_one(three):
+    X, estimator = three
+    for covariates in (None, table_of(X)[["age"]]):
+        found = differences_of(estimator, X, table_of(X)["town"], covariates=covariates)
+        sums = found.summary("means")["estimate"].to_numpy().reshape(3, 3).sum(axis=1)
+        np.testing.assert_allclose(sums, 1.0)
+
+
+def test_means_times_probabilities_sum_to_the_outcome(three):
+    X, estimator = three
+    y = pd.Series(170 + 5 * X[:, 0] + RNG.normal(size=len(X)), name="y")
+    means = differences_of(estimator, X, y).summary("means")["estimate"].to_numpy()
+    # The second step has shares of its own, which without covariates are nearly those of the fit.
+    total = estimator.predict_proba(X).sum(axis=0) @ means
+    assert total == pytest.approx(y.sum(), rel=1e-4)
 
 
 def test_effects_are_differences_of_shares(three):

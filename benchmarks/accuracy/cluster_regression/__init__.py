@@ -8,7 +8,7 @@ TITLE = "What explains clusters, and what they explain"
 
 
 def measure(settings):
-    """A row for every simulated table, for every kind of estimate of a real one, and for times."""
+    """A row for every design of simulated tables, for every kind of estimate of a real one, and for times."""
     from benchmarks.accuracy.cluster_regression import fits
 
     return fits.measure(settings)

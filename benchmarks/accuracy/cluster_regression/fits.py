@@ -28,7 +28,7 @@ from benchmarks.problems.explained_clusters import (
 from benchmarks.rivals import naive_regressions
 from sklearn_lrvb import LRVBGaussianMixture
 
-_TABLES, _TABLES_OF_AUTO = 200, 40  # Of a design that is answered by "lrvb", or by "auto".
+_TABLES, _TABLES_OF_AUTO = 200, 100  # Of a design that is answered by "lrvb", or by "auto".
 _TABLES_OF_STEPMIX, _REPETITIONS = 10, 50
 _RESAMPLES = 200
 _MANY_ROWS, _N_CLUSTERS = 100_000, 5
@@ -38,21 +38,12 @@ _DRAWN = "is known from"  # In the note of an answer by the exact posterior.
 
 
 def measure(settings):
-    """A row for every simulated table, for every kind of estimate of a real one, and for times."""
-    from benchmarks.rivals.stepmix_bootstrap import is_installed
-
-    with_stepmix = is_installed("cluster_regression")
+    """A row for every design of simulated tables, for every kind of estimate of a real one, and for times."""
     for design in DESIGNS:
         if not settings.quick:
-            n_tables = _TABLES if design.method == "lrvb" else _TABLES_OF_AUTO
-        else:
-            n_tables = int(design.separation in _QUICK_SEPARATIONS)
-        n_of_stepmix = _TABLES_OF_STEPMIX if with_stepmix and _is_of_stepmix(design) else 0
-        for number in range(n_tables):
-            row = _answered(design, number)
-            if number < n_of_stepmix:
-                row |= _of_stepmix(design, number, _QUICK_REPETITIONS if settings.quick else _REPETITIONS)
-            yield row
+            yield _simulated(design, _TABLES if design.method == "lrvb" else _TABLES_OF_AUTO, _REPETITIONS)
+        elif design.separation in _QUICK_SEPARATIONS:
+            yield _simulated(design, 1, _QUICK_REPETITIONS)
     for table in real_tables():
         yield from _resampled(table, _QUICK_RESAMPLES if settings.quick else _RESAMPLES)
     yield _timed(_QUICK_ROWS if settings.quick else _MANY_ROWS)
@@ -66,14 +57,14 @@ def _is_of_stepmix(design):
 # Simulated tables.
 
 
-def _answered(design, number):
-    """The row of a simulated table: ours and naive answers."""
-    simulated = design.table(number)
-    begin = process_time()
-    mixture = _quiet(lambda: design.estimator(random_state=number).fit(simulated.X))
-    between = process_time()
+def _simulated(design, n_tables, n_repetitions):
+    """The row of a design: biases, coverages and times over its tables, by ours and by other ways."""
+    from benchmarks.rivals.stepmix_bootstrap import is_installed
+
+    n_of_stepmix = _TABLES_OF_STEPMIX * (_is_of_stepmix(design) and is_installed("cluster_regression"))
+    tables = [_answered(design, number) for number in range(n_tables)]
     row = {
-        "problem": f"{design.problem}, table {number}",
+        "problem": design.problem,
         "part": SIMULATED,
         "design": design.name,
         "question": design.question,
@@ -81,25 +72,70 @@ def _answered(design, number):
         "separation": design.separation,
         "n_components": design.n_clusters,
         "method": design.method,
-        "n_occupied": mixture.n_occupied_,
-        "fit_seconds": _short(between - begin),
+        "n_tables": n_tables,
+        "n_empty": sum("empty" in own for own in tables),
+        "n_refused": sum("refused" in own for own in tables),
+        "by_draws": sum(own.get("by_draws", False) for own in tables),
     }
-    if mixture.n_occupied_ < design.n_clusters:
-        return row
-    order = design.order(mixture)
+    for way in ("ours", "labels", "proba"):
+        row |= summed_up(way, [own[way] for own in tables if own.get(way)], design.truth)
+    if n_of_stepmix:
+        both = [
+            (own, _of_stepmix(design, number, n_repetitions))
+            for number, own in enumerate(tables[:n_of_stepmix])
+            if "ours" in own
+        ]
+        row |= _beside_stepmix(both, design.truth) | {"stepmix_repetitions": n_repetitions}
+    return row
+
+
+def _answered(design, number):
+    """What ours and naive answers say of a simulated table: dict of (estimates, sds, lower, upper)."""
+    simulated = design.table(number)
     begin = process_time()
+    mixture = _quiet(lambda: design.estimator(random_state=number).fit(simulated.X))
+    between = process_time()
+    if mixture.n_occupied_ < design.n_clusters:
+        return {"empty": True}
+    order = design.order(mixture)
+    asked = process_time()
     try:
         answer, found = _asked(design, mixture, simulated, order, number)
-    except ValueError as error:
-        return row | {"refused": str(error)}
-    row["answer_seconds"] = _short(process_time() - begin)
-    row["by_draws"] = _DRAWN in answer.note
-    estimates, sds, lower, upper = found[["estimate", "sd", "lower", "upper"]].to_numpy().T
-    row |= _columns("ours", estimates, sds, (lower < design.truth) & (design.truth < upper))
+    except ValueError:
+        return {"refused": True}
+    own = {
+        "fit_seconds": between - begin,
+        "answer_seconds": process_time() - asked,
+        "by_draws": _DRAWN in answer.note,
+        "ours": tuple(found[["estimate", "sd", "lower", "upper"]].to_numpy().T),
+    }
     shares = mixture.predict_proba(simulated.X)[:, order]
     naive = naive_regressions.slopes if design.question == COVARIATES else naive_regressions.means
     for name, r in (("labels", naive_regressions.labels_as_shares(shares)), ("proba", shares)):
-        row |= _of_normal(name, *naive(r, simulated.given.to_numpy()), design.truth)
+        own[name] = _of_normal(*naive(r, simulated.given.to_numpy()))
+    return own
+
+
+def _of_normal(estimates, sds):
+    """Estimates, standard deviations and limits of normal intervals; None where there are none."""
+    if estimates is None:
+        return None
+    return estimates, sds, estimates - _QUANTILE * sds, estimates + _QUANTILE * sds
+
+
+def summed_up(way, answers, truth):
+    """Columns of a row: of every quantity bias, coverage, and mean sd over the sd of estimates."""
+    row = {f"{way}_tables": len(answers)}
+    if not answers:
+        return row
+    estimates, sds, lower, upper = np.array(answers).swapaxes(0, 1)
+    covers = (lower < truth) & (truth < upper)
+    for place, bias in enumerate(estimates.mean(axis=0) - truth):
+        row[f"{way}_bias_{place}"] = _short(bias)
+        row[f"{way}_coverage_{place}"] = _short(covers[:, place].mean())
+        if way == "ours" and len(answers) > 1:
+            ratio = sds[:, place].mean() / estimates[:, place].std(ddof=1)
+            row[f"{way}_sd_ratio_{place}"] = _short(ratio)
     return row
 
 
@@ -121,29 +157,13 @@ def _asked(design, mixture, simulated, order, number):
     return answer, answer.summary("means").loc[[f"mean[{k},y]" for k in order]]
 
 
-def _columns(name, estimates, sds, covers):
-    """Columns of a row: of every quantity the estimate, its standard deviation, and whether it covers."""
-    row = {}
-    for place, (estimate, sd, holds) in enumerate(zip(estimates, sds, covers, strict=True)):
-        row |= {f"{name}_{place}": _short(estimate), f"{name}_sd_{place}": _short(sd)}
-        row[f"{name}_covers_{place}"] = bool(holds)
-    return row
-
-
 def _short(value):
-    """A number with five digits: there are thousands of rows."""
+    """A number with five digits."""
     return float(f"{value:.5g}")
 
 
-def _of_normal(name, estimates, sds, truth):
-    """Columns of a row of normal estimates; none where there are none."""
-    if estimates is None:
-        return {}
-    return _columns(name, estimates, sds, np.abs(estimates - truth) < _QUANTILE * sds)
-
-
 def _of_stepmix(design, number, n_repetitions):
-    """Columns of a row: StepMix' answer to the same table."""
+    """StepMix' answer to a table, and its times."""
     from benchmarks.rivals.stepmix_two_steps import TwoSteps
 
     simulated = design.table(number)
@@ -153,12 +173,22 @@ def _of_stepmix(design, number, n_repetitions):
     between = process_time()
     order = design.order_of(model.probabilities)
     estimates, sds = model.estimates(order), model.deviations(order, n_repetitions)
-    seconds = {
-        "stepmix_fit_seconds": between - begin,
-        "stepmix_bootstrap_seconds": process_time() - between,
-        "stepmix_repetitions": n_repetitions,
-    }
-    return _of_normal("stepmix", estimates, sds, design.truth) | seconds
+    seconds = {"fit_seconds": between - begin, "answer_seconds": process_time() - between}
+    return seconds | {"stepmix": _of_normal(estimates, sds)}
+
+
+def _beside_stepmix(both, truth):
+    """Columns of a row: ours and StepMix on the same tables, by medians and numbers of intervals."""
+    row = {"beside_tables": len(both)}
+    sds = []
+    for place, way in enumerate(("ours", "stepmix")):
+        answers = [own[place] for own in both]
+        _, own_sds, lower, upper = np.array([own[way] for own in answers]).swapaxes(0, 1)
+        sds.append(own_sds)
+        for what in ("fit_seconds", "answer_seconds"):
+            row[f"{way}_{what}"] = _short(np.median([own[what] for own in answers]))
+        row[f"{way}_held"] = int(((lower < truth) & (truth < upper)).sum())
+    return row | {"beside_intervals": sds[0].size, "sds_over_ours": _short(np.median(sds[1] / sds[0]))}
 
 
 # Real tables.
@@ -261,6 +291,7 @@ def _timed(n_samples):
     questions = {
         "covariates": lambda mixture: mixture.covariate_effects(X, covariates, method="lrvb"),
         "outcome": lambda mixture: mixture.outcome_differences(X, y, method="lrvb"),
+        "adjusted": lambda mixture: mixture.outcome_differences(X, y, covariates=covariates, method="lrvb"),
     }
     fits = []
     for name, ask in questions.items():
@@ -268,7 +299,7 @@ def _timed(n_samples):
         begin = process_time()
         mixture = LRVBGaussianMixture(n_components=_N_CLUSTERS, random_state=0).fit(X)
         between = process_time()
-        ask(mixture)
+        str(ask(mixture))  # Which has the tests.
         fits.append(between - begin)
         row[f"{name}_seconds"] = process_time() - between
     return row | {"fit_seconds": min(fits), "n_iter": mixture.n_iter_, "converged": mixture.converged_}
