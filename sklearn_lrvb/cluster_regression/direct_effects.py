@@ -14,10 +14,11 @@ squares does. So with B and C of T in place of those of the score, the influence
     phi_n + B I_gamma^-1 s_n,gamma + (C + B I_gamma^-1 C_gamma) M^-1 g_n,
 
 and the sum of its squares is the variance of T. (What T depends on by way of f is near zero, as sums of e
-times functions of x are.) Of categories, products of residuals have their expectation in place, as squares of
-few rows are too small. Then the test is chi-squared for all categories of two columns together, and else
-Hotelling's. C takes a linear system for every pair of columns. So of many columns of X those are tested that
-look surest as if clusters were certain, and p-values count all of them.
+times functions of x are.) If y is a category and rows do not belong together, products of residuals have
+their expectation in place, as squares of few rows are too small. Then the test is chi-squared for all
+categories of two columns together, and else Hotelling's. C takes a linear system for every pair of columns.
+So of many columns of X those are tested that look surest as if clusters were certain, and p-values count all
+of them.
 
 Of many rows, T and both second steps are of a sample. Other rows vary T through the fit alone. If rows belong
 together in groups, squares are of sums over groups: then some groups are sampled, and a part of their rows
@@ -43,10 +44,10 @@ from sklearn_lrvb.cluster_regression.estimation import (
 from sklearn_lrvb.reports.rounding import p_in_words
 
 _MOST_ROWS, _LEAST_ROWS, _NUMBERS = 5000, 500, 3e7  # Of the sample; and numbers that are made of it.
-_MOST_PAIRS, _LEAST_PAIRS, _UNKNOWNS = 200, 3, 5e4  # Of an outcome; and pairs times unknowns of the fit.
+_MOST_PAIRS, _LEAST_PAIRS, _UNKNOWNS = 200, 3, 5e4  # Of all outcomes; and pairs times unknowns of the fit.
 _LEAST_GROUPS = 100  # That are sampled, if there are as many.
 _LEAST_ROWS_SEEN = 20  # Rows that have a value of a column of X, at least.
-_LEAST_VARIANCE = 1e-10  # Share of the variance of h and z that is left within clusters, at least.
+_LEAST_VARIANCE = 1e-10  # Share of the variance of columns that clusters leave, at least.
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def direct_effects(uncertainty, rows, names, steps, groups, random_state):
 
 
 def _sampled(numbers, groups, n_rows, random_state):
-    """About as many rows as wanted, in order, and what share they are of the rows of their groups.
+    """About as many rows as wanted, in order, and their share of the rows of their groups (1 without any).
 
     Parameters
     ----------
@@ -183,7 +184,7 @@ class _Dependence:
 
     @classmethod
     def of(cls, step, columns, owners):
-        """Of columns (n, h), NaN where missing: those that vary within clusters, and have rows."""
+        """Of columns (n, h), NaN where missing; pairs are of those that vary within clusters."""
         rows = step.on_rows(np.arange(len(columns)))
         r, weights = rows.terms.probabilities, rows.weights
         is_seen = ~np.isnan(columns)
@@ -253,7 +254,7 @@ class _Dependence:
         ----------
         uncertainty : PosteriorUncertainty of the fit
         share : float, of the rows of the groups that are in the sample
-        rest : float, rows of other groups by those of these groups
+        rest : float, rows of the fit that these do not stand for, by those that they do
         groups : int array (n,), or None
         """
         clusters, weights = self.step.clusters, self.rows.weights

@@ -1,4 +1,4 @@
-"""Estimates with error bars, and their intervals: symmetric, or for shares, which are between 0 and 1.
+"""Estimates with error bars, and their intervals: symmetric, or of shares and of their differences.
 
 A kind of intervals has `limits(values, covariance, quantile)`: estimates (m,), their covariance (m, m) and a
 quantile of the normal or Student's t distribution make lower and upper limits, two of (m,).
@@ -65,7 +65,7 @@ class LogOdds:
 
 @dataclass(frozen=True)
 class OfShares:
-    """The shares from which an estimate is by as many standard deviations as it would have there.
+    """Wilson's intervals: all shares that are as many of their own standard deviations from the estimate.
 
     The variance of a share p of some rows is p (1 - p) by their number (E. B. Wilson, Journal of the American
     Statistical Association 22 (1927), 209-212), and what else there is at the estimate, as clusters are
@@ -73,7 +73,7 @@ class OfShares:
 
     Attributes
     ----------
-    rows : (m,), of which shares are; infinite of a whole population
+    rows : (m,), of which shares are: counts by the design effect
     """
 
     rows: np.ndarray

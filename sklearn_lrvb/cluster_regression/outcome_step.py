@@ -13,10 +13,10 @@ Political Analysis 12 (2004), 3-27, with probabilities in place of labels.) The 
     ds_n / dl_nk = (dz_n / dl_nk) e_n - z_n r_nk (mu_k - sum_j r_nj mu_j).
 
 r depends on the parameters gamma of the second step of covariates, too. With B the derivative of the score of
-theta in gamma, and I_gamma^-1 their inverse information, what is said of rows here is s_n + B I_gamma^-1
-s_n,gamma; and so is C. The variance of the score is that of these sums, so that y need not vary alike in all
-clusters; residuals are divided by sqrt(1 - leverage) (HC2: J. G. MacKinnon and H. White, Journal of
-Econometrics 29 (1985), 305-325).
+theta in gamma, and I_gamma^-1 their inverse information, the score of a row is then s_n + B I_gamma^-1
+s_n,gamma, and C has B I_gamma^-1 C_gamma more. The variance of the score is that of these sums, so that y
+need not vary alike in all clusters; residuals are divided by sqrt(1 - leverage) (HC2: J. G. MacKinnon and H.
+White, Journal of Econometrics 29 (1985), 305-325).
 
 *Prior.* Every cluster, and noise, gets some rows more whose outcome is the mean of all rows: for shares one
 row, as they are else 0 +- 0 in a cluster that has none of a category; for numbers so many that means are
@@ -53,7 +53,7 @@ class Outcome:
     Attributes
     ----------
     name : str
-    levels : list of str, the categories that columns are of: of two the second; empty of numbers
+    levels : list of str, the categories that columns are of: of two categories the second; empty of numbers
     values : (n, q), indicators of categories, or numbers in standard deviations, less their means; zero where
         rows do not take part
     centre : (q,), means in the user's units
@@ -95,7 +95,7 @@ class Outcome:
 
     @property
     def covariance(self):
-        """Of shares, that of a row: (q, q)."""
+        """Covariance of the indicators of a row, of categories alone: (q, q)."""
         return np.diag(self.centre) - np.outer(self.centre, self.centre)
 
 
@@ -104,7 +104,7 @@ class OutcomeStep(SecondStep):
 
     Parameters
     ----------
-    clusters : CovariateStep, of the same rows, of which `r` is
+    clusters : CovariateStep, of the same rows, whose probabilities are r
     outcome : Outcome
     """
 
@@ -113,7 +113,7 @@ class OutcomeStep(SecondStep):
 
     @classmethod
     def of(cls, clusters, outcome):
-        """With the prior that the residuals of the outcome have."""
+        """With the prior of numbers, which follows from the variance of their residuals."""
         if outcome.levels:
             return cls(clusters, outcome)
         unexplained = cls(clusters, outcome)._residual_covariance.item()
@@ -146,7 +146,7 @@ class OutcomeStep(SecondStep):
 
     @property
     def converged(self):
-        """Whether the probabilities of the clusters are known."""
+        """Whether the second step of covariates converged; least squares are no search."""
         return self.clusters.converged
 
     @property
@@ -243,12 +243,12 @@ class OutcomeStep(SecondStep):
         return self.clusters.model.score_of_rows(rows.terms, rows.matrix) @ self._change.T
 
     def p_value(self, contrasts, covariance, freedom):
-        """That some contrasts (a, p) of every column of theta are zero, by their covariance (Wald).
+        """The p-value of the hypothesis that contrasts (a, p) of all columns of theta are zero (Wald's test).
 
-        That of shares is as it would be if they were zero, since a share of zero has no variance of its own:
-        of certain clusters the test is Pearson's. It is multiplied by the mean factor by which uncertain
-        clusters, or rows that belong together, make variances larger (J. N. K. Rao and A. J. Scott, Annals of
-        Statistics 12 (1984), 46-60). NaN with fewer degrees of freedom than contrasts.
+        The covariance of shares is that under the hypothesis, since a share of zero has no variance of its
+        own: of certain clusters the test is nearly Pearson's. It is multiplied by the mean factor by which
+        uncertain clusters, or rows that belong together, make variances larger (J. N. K. Rao and A. J. Scott,
+        Annals of Statistics 12 (1984), 46-60). NaN with fewer degrees of freedom than contrasts.
         """
         n_free = max(1, self.outcome.n_columns - bool(self.outcome.levels))  # All shares sum to one.
         free = np.eye(self.outcome.n_columns)[:n_free]

@@ -101,8 +101,8 @@ class Regression:
         least = int(counts.argmin())
         if counts[least] < _ROWS_OF_A_COEFFICIENT * n_own:
             notes.append(
-                f"Cluster {labels.clusters[least]} has {counts[least]:.0f} rows for {n_own} coefficient(s)"
-                f"{of_name}: its error bars are rough."
+                f"Cluster {labels.clusters[least]} has {counts[least]:.0f} rows for {n_own} coefficient(s): "
+                "its error bars are rough."
             )
         levels = self.doubtful_levels
         if levels:

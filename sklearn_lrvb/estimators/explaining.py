@@ -138,9 +138,8 @@ class ClusterRegressions:
             clusters, design = self._step_of(covariates, (self.values[:, -1] > 0) & ~np.isnan(y))
             require_levels(column, y[clusters.data.numbers], "outcome")
             step = OutcomeStep.of(clusters, Outcome.of(column, y, clusters.rows.weights(self.values)))
-            counts = clusters.maximum.counts
             steps.append(step)
-            quantities.append(OutcomeQuantities(step.outcome, design, self.labels, counts))
+            quantities.append(OutcomeQuantities(step.outcome, design, self.labels, clusters.maximum.counts))
         return self._regressions(steps, quantities)
 
     def _regressions(self, steps, quantities):
@@ -200,8 +199,7 @@ class ClusterRegressions:
         covariance = sandwich(self.rows, functions, self.groups)
         unseen = min(1.0, float(self.groups.factors().mean()))  # Of a finite population.
         covariance += unseen * step.inverse @ step.of_one_row @ step.inverse
-        freedom = self.groups.degrees_of_freedom
-        return Estimate(step.parameters, covariance, freedom, self._note_of_groups())
+        return Estimate(step.parameters, covariance, self.groups.degrees_of_freedom, self._note_of_groups())
 
     def _drawn(self, rows):
         """Draws of the clusters, DrawnParameters, and `mean_values` under them; empty where there are none.
@@ -283,7 +281,7 @@ class ClusterRegressions:
         n_left_out = len(self.values) - n_rows
         direct = self.direct_effects(regressions, covariates, outcomes is not None)
         notes = [self._note_of_missing_values(regressions)] * (n_left_out > 0)
-        notes += [note for own in regressions for note in own.notes]
+        notes += dict.fromkeys(note for own in regressions for note in own.notes)
         notes += [own.sentence for own in direct[:1] if own.p_value < LEVEL]
         codes = [
             own.name for table in (covariates, outcomes) if table for own in table.columns if own.may_be_codes

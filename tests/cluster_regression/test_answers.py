@@ -144,6 +144,9 @@ def test_few_rows_in_a_cluster_are_told():
     estimator = LRVBGaussianMixture(n_components=2, random_state=0).fit(rows)
     effects = estimator.covariate_effects(rows, rng.normal(size=208), method="lrvb")
     assert "has 8 rows for 2 coefficient(s)" in effects.note
+    table = pd.DataFrame(rng.normal(size=(208, 3)), columns=list("abc"))
+    differences = estimator.outcome_differences(rows, table, method="lrvb")
+    assert differences.note.count("has 8 rows for 1 coefficient(s)") == 1  # Not once for every outcome.
 
 
 def test_noise_has_a_share_that_does_not_depend_on_covariates():
